@@ -1,0 +1,3 @@
+//! The command `slackwater`.
+
+fn main() {}

@@ -1,0 +1,20 @@
+//! The checkpoint protocol as state machines: no I/O, no clock, no thread, no allocation.
+//!
+//! A program feeds each machine events and carries out the actions it writes into a buffer.
+#![no_std]
+#![cfg_attr(not(test), forbid(clippy::std_instead_of_core))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+pub mod bit_set;
+pub mod coordinator;
+pub mod durable;
+pub mod gate;
+pub mod ids;
+pub mod machine;
+pub mod reason;
+pub mod subtask;
+pub mod time;

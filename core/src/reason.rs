@@ -1,0 +1,83 @@
+//! Why a checkpoint, or the request for one, failed (Flink: `CheckpointFailureReason`).
+
+use core::fmt;
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal, preflight: $pre:literal, counts: $counts:literal;)+) => {
+        /// Why a checkpoint, or the request for one, failed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FailureReason { $($(#[doc = $doc])+ $name,)+ }
+
+        impl FailureReason {
+            /// Every reason, in order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// The name under which users of Flink know it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// Whether it strikes before any task has seen the checkpoint.
+            #[must_use]
+            pub const fn is_preflight(self) -> bool {
+                match self { $(Self::$name => $pre,)+ }
+            }
+
+            /// Whether it counts against the tolerable number of consecutive failures.
+            #[must_use]
+            pub const fn counts(self) -> bool {
+                match self { $(Self::$name => $counts,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// A periodic request came while periodic triggering was off.
+    PeriodicSchedulerShutdown = "PERIODIC_SCHEDULER_SHUTDOWN", preflight: true, counts: false;
+    /// The queue of requests is full.
+    TooManyCheckpointRequests = "TOO_MANY_CHECKPOINT_REQUESTS", preflight: true, counts: false;
+    /// The last completion is too recent for a periodic request.
+    MinimumTimeBetweenCheckpoints = "MINIMUM_TIME_BETWEEN_CHECKPOINTS", preflight: true, counts: false;
+    /// A task that has to take part is not running.
+    NotAllRequiredTasksRunning = "NOT_ALL_REQUIRED_TASKS_RUNNING", preflight: true, counts: false;
+    /// The storage location could not be prepared or written.
+    IoException = "IO_EXCEPTION", preflight: true, counts: true;
+    /// The asynchronous part of a task's snapshot failed.
+    CheckpointAsyncException = "CHECKPOINT_ASYNC_EXCEPTION", preflight: false, counts: true;
+    /// The checkpoint did not complete in time.
+    CheckpointExpired = "CHECKPOINT_EXPIRED", preflight: false, counts: true;
+    /// A later checkpoint completed first.
+    CheckpointSubsumed = "CHECKPOINT_SUBSUMED", preflight: false, counts: false;
+    /// A task declined.
+    CheckpointDeclined = "CHECKPOINT_DECLINED", preflight: false, counts: true;
+    /// A task was not running when it was asked.
+    CheckpointDeclinedTaskNotReady = "CHECKPOINT_DECLINED_TASK_NOT_READY", preflight: false, counts: false;
+    /// A task was closing when it was asked.
+    CheckpointDeclinedTaskClosing = "CHECKPOINT_DECLINED_TASK_CLOSING", preflight: false, counts: false;
+    /// A newer barrier arrived during alignment.
+    CheckpointDeclinedSubsumed = "CHECKPOINT_DECLINED_SUBSUMED", preflight: false, counts: false;
+    /// A cancel marker arrived.
+    CheckpointDeclinedOnCancellationBarrier = "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER", preflight: false, counts: false;
+    /// A channel ended during alignment and ended channels do not count as aligned.
+    CheckpointDeclinedInputEndOfStream = "CHECKPOINT_DECLINED_INPUT_END_OF_STREAM", preflight: false, counts: false;
+    /// The coordinator was shut down.
+    CheckpointCoordinatorShutdown = "CHECKPOINT_COORDINATOR_SHUTDOWN", preflight: false, counts: false;
+    /// The coordinator was suspended because the job left the running state.
+    CheckpointCoordinatorSuspend = "CHECKPOINT_COORDINATOR_SUSPEND", preflight: false, counts: false;
+    /// A task died before it had acknowledged.
+    TaskFailure = "TASK_FAILURE", preflight: false, counts: false;
+    /// A task could not take the trigger.
+    TaskCheckpointFailure = "TASK_CHECKPOINT_FAILURE", preflight: false, counts: false;
+    /// All tasks had acknowledged, but the manifest could not be made durable.
+    FinalizeCheckpointFailure = "FINALIZE_CHECKPOINT_FAILURE", preflight: false, counts: false;
+    /// Triggering failed for a reason that has no name of its own.
+    TriggerCheckpointFailure = "TRIGGER_CHECKPOINT_FAILURE", preflight: false, counts: false;
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
