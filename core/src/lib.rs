@@ -14,6 +14,7 @@ pub mod coordinator;
 pub mod durable;
 pub mod gate;
 pub mod ids;
+pub mod key_group;
 pub mod machine;
 pub mod reason;
 pub mod subtask;

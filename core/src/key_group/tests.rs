@@ -1,0 +1,179 @@
+//! Every row of the tables that Flink itself produced, and routing against ownership for every hash.
+
+use std::string::String;
+use std::vec::Vec;
+
+use super::*;
+
+fn rows(table: &'static str, columns: usize) -> impl Iterator<Item = Vec<&'static str>> {
+    table.lines().skip(1).map(move |line| {
+        let row: Vec<_> = line.split('\t').collect();
+        assert_eq!(row.len(), columns, "{line}");
+        row
+    })
+}
+
+fn number<N: core::str::FromStr<Err: fmt::Debug>>(text: &str) -> N {
+    text.parse().unwrap()
+}
+
+fn max(value: u32) -> MaxParallelism {
+    MaxParallelism::new(value).unwrap()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+fn hash_of(kind: &str, key: &str) -> i32 {
+    match kind {
+        "bool" => hash_of_bool(number(key)),
+        "int" => hash_of_i32(number(key)),
+        "long" => hash_of_i64(number(key)),
+        "string" => hash_of_str(&String::from_utf8(unhex(key)).unwrap()),
+        "bytes" => hash_of_bytes(&unhex(key)),
+        _ => panic!("unknown type {kind}"),
+    }
+}
+
+#[test]
+fn key_hashes_and_groups_equal_flinks() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/key_groups.tsv"), 10) {
+        let hash = hash_of(row[0], row[1]);
+        assert_eq!(hash, number::<i32>(row[2]), "hash of {row:?}");
+        for (groups, want) in [1, 2, 7, 128, 1000, 4096, 32768].into_iter().zip(&row[3..]) {
+            assert_eq!(key_group_of_hash(hash, max(groups)), KeyGroup(number(want)), "{groups} of {row:?}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 725);
+}
+
+#[test]
+fn murmur_equals_flinks() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/murmur.tsv"), 2) {
+        assert_eq!(murmur(number(row[0])), number::<u32>(row[1]), "{row:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 1006);
+}
+
+#[test]
+fn ranges_equal_flinks() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/ranges.tsv"), 5) {
+        let range = range_of_subtask(max(number(row[0])), number(row[1]), number(row[2])).unwrap();
+        assert_eq!(range.first, KeyGroup(number(row[3])), "{row:?}");
+        assert_eq!(range.last, KeyGroup(number(row[4])), "{row:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 1917);
+}
+
+#[test]
+fn owners_equal_flinks() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/operator_index.tsv"), 4) {
+        let owner = subtask_of_key_group(max(number(row[0])), number(row[1]), KeyGroup(number(row[2])));
+        assert_eq!(owner, Ok(number(row[3])), "{row:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 3079);
+}
+
+#[test]
+fn default_max_parallelism_equals_flinks() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/max_parallelism.tsv"), 2) {
+        let found = default_max_parallelism(number(row[0]));
+        assert_eq!(found.map(|found| u32::from(found.get())), Ok(number(row[1])), "{row:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 23);
+}
+
+#[test]
+fn murmur_of_known_hashes_is_as_documented() {
+    // Rule K5; computed independently of the tables.
+    for (key, hash, group) in
+        [("", 0, 94), ("a", 97, 81), ("b", 98, 22), ("hello", 99_162_322, 35), ("key-1", 101_943_363, 54)]
+    {
+        assert_eq!(hash_of_str(key), hash);
+        assert_eq!(key_group_of_hash(hash, max(128)), KeyGroup(group), "{key}");
+    }
+    assert_eq!(key_group_of_hash(hash_of_str("key-2"), max(128)), KeyGroup(126));
+    assert_eq!((hash_of_i64(-1), hash_of_i64(1 << 40)), (0, 256));
+    assert_eq!(hash_of_str("\u{1f600}"), 0xd83d * 31 + 0xde00, "a surrogate pair counts as two units");
+}
+
+/// Case D-01: the router and the state backend must agree on the owner of every key group.
+#[test]
+fn routing_and_ownership_are_the_same_function() {
+    for groups in [1, 2, 3, 7, 10, 127, 128, 32767, 32768] {
+        for parallelism in (1..=groups.min(200)).chain([groups]) {
+            assert_ranges_partition(max(groups), parallelism);
+        }
+    }
+}
+
+fn assert_ranges_partition(groups: MaxParallelism, parallelism: u32) {
+    let (mut next, mut shortest, mut longest) = (0, usize::MAX, 0);
+    for index in 0..parallelism {
+        let range = range_of_subtask(groups, parallelism, index).unwrap();
+        assert_eq!(range.first.0, next, "a gap or an overlap at {index} of {parallelism}, {groups} groups");
+        for group in range.iter() {
+            assert_eq!(subtask_of_key_group(groups, parallelism, group), Ok(index));
+        }
+        next = range.last.0 + 1;
+        (shortest, longest) = (shortest.min(range.len()), longest.max(range.len()));
+    }
+    assert_eq!(next, groups.get(), "{parallelism} subtasks do not cover {groups} groups");
+    assert!(longest - shortest <= 1, "{parallelism} subtasks share {groups} groups unevenly");
+}
+
+/// Case D-01: no hash, the most negative one included, leaves the groups.
+#[test]
+fn every_hash_has_a_group() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let random = core::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        hash_of_i64(state.cast_signed())
+    });
+    for hash in [i32::MIN, -1, 0, 1, i32::MAX, i32::MIN + 1].into_iter().chain(random.take(10_000)) {
+        for groups in [1, 2, 3, 7, 10, 127, 128, 32767, 32768] {
+            assert!(key_group_of_hash(hash, max(groups)).0 < max(groups).get(), "{hash} of {groups}");
+        }
+    }
+}
+
+#[test]
+fn numbers_out_of_bounds_are_refused() {
+    for max_parallelism in [0, 32769, u32::MAX] {
+        assert_eq!(
+            MaxParallelism::new(max_parallelism),
+            Err(InvalidParallelism::MaxParallelism { max_parallelism })
+        );
+    }
+    for parallelism in [0, 11, u32::MAX] {
+        let refused = InvalidParallelism::Parallelism { parallelism, max_parallelism: max(10) };
+        assert_eq!(range_of_subtask(max(10), parallelism, 0), Err(refused));
+        assert_eq!(subtask_of_key_group(max(10), parallelism, KeyGroup(0)), Err(refused));
+    }
+    assert!(default_max_parallelism(0).is_err() && default_max_parallelism(32769).is_err());
+    assert!(range_of_subtask(max(10), 3, 3).is_err());
+    assert!(subtask_of_key_group(max(10), 3, KeyGroup(10)).is_err());
+}
+
+#[test]
+fn ranges_know_what_they_hold() {
+    let range = |first, last| KeyGroupRange { first: KeyGroup(first), last: KeyGroup(last) };
+    assert_eq!(range(3, 6).iter().map(|group| group.0).collect::<Vec<_>>(), [3, 4, 5, 6]);
+    assert!(range(3, 6).contains(KeyGroup(6)) && !range(3, 6).contains(KeyGroup(7)));
+    assert_eq!(range(3, 6).intersect(range(5, 9)), Some(range(5, 6)));
+    assert_eq!(range(3, 6).intersect(range(7, 9)), None);
+    let nothing = range(6, 3);
+    assert!(nothing.is_empty() && nothing.iter().next().is_none() && nothing.len() == 0);
+    assert_eq!(MaxParallelism::MAX.all_key_groups().len(), 32768);
+}
