@@ -8,9 +8,21 @@ use core::fmt;
 
 use heapless::VecView;
 
+mod work;
+
+pub use work::{RunError, Tokens, Work, run_to_end};
+
 /// Names an operation; chosen by the caller, carried back by the completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
+
+impl Token {
+    /// The job that drew it (see [`Tokens`]): a writer of many jobs routes completions by it.
+    #[must_use]
+    pub const fn job(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
 
 /// An open file of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +42,14 @@ pub unsafe trait Frozen: Send + fmt::Debug + 'static {
     fn bytes(&self) -> &[u8];
 }
 
+// SAFETY: shared bytes that live for ever have one address and nobody may write them.
+#[expect(unsafe_code, reason = "constant bytes are frozen")]
+unsafe impl Frozen for &'static [u8] {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
 /// The bytes of a write.
 #[derive(Debug)]
 pub enum Data<B, F> {
@@ -44,7 +64,10 @@ pub enum Data<B, F> {
     Frozen(F),
 }
 
-/// An operation. Paths are separated by `/`; what they are relative to is the disk's affair.
+/// An operation.
+///
+/// Paths are relative to the disk's root, their parts separated by `/`; the empty path is the root itself. A
+/// path that is absolute or has an empty, `.` or `..` part fails with [`DiskError::INVALID`].
 #[derive(Debug)]
 pub enum Operation<'p, B, F> {
     /// Makes a folder; its parent must exist. Already there is not an error.
@@ -53,7 +76,8 @@ pub enum Operation<'p, B, F> {
         path: &'p str,
     },
     /// Makes a file that must not exist yet, open for writing, with room for `len_max` bytes set aside.
-    /// Completes with [`Outcome::Opened`]. A disk without so much room fails here.
+    /// Completes with [`Outcome::Opened`]. A disk without so much room fails here; a failure leaves no file
+    /// behind, and [`DiskError::EXISTS`] leaves the file that was there alone.
     CreateFile {
         /// Where.
         path: &'p str,
@@ -93,6 +117,7 @@ pub enum Operation<'p, B, F> {
         len: u64,
     },
     /// Makes the file's bytes and length durable (fdatasync). Covers writes whose completion was reaped before.
+    /// Once it has failed, every later write or sync of the file fails: what the system kept is unknown.
     SyncFile {
         /// The file.
         file: FileId,
@@ -114,7 +139,7 @@ pub enum Operation<'p, B, F> {
         /// The new name.
         to: &'p str,
     },
-    /// Removes a file, or an empty folder.
+    /// Removes a file, or an empty folder. Not durable before the folder's sync.
     Remove {
         /// Where.
         path: &'p str,
