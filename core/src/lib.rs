@@ -12,6 +12,7 @@ extern crate std;
 pub mod bit_set;
 pub mod coordinator;
 pub mod durable;
+pub mod format;
 pub mod gate;
 pub mod ids;
 pub mod key_group;

@@ -1,0 +1,29 @@
+//! Version 1 of the files and pages: layouts, total decoders, encoders that stream.
+//!
+//! Nothing here panics or allocates: any bytes give a value or a [`FormatError`]. Every number is
+//! little-endian and of a fixed width; there is no pointer, no `usize` and no unnamed padding. FORMAT.md
+//! says the same in prose, and a test holds the two together by [`LAYOUTS`].
+#![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::unwrap_used, clippy::expect_used)]
+#![expect(
+    unnameable_types,
+    missing_debug_implementations,
+    reason = "zerocopy's derives make a type for each field"
+)]
+
+mod error;
+mod layout;
+pub mod page;
+
+pub use error::FormatError;
+pub use layout::{Field, Layout};
+
+/// The version of the format this crate writes and the newest it reads.
+pub const VERSION: u16 = 1;
+
+/// Every structure of the format with its fields, for tools that describe the files.
+pub const LAYOUTS: &[Layout] = &[
+    page::PageHeader::LAYOUT,
+    page::RecordHead::LAYOUT,
+    page::OverflowRef::LAYOUT,
+    page::OverflowHead::LAYOUT,
+];

@@ -1,0 +1,199 @@
+use zerocopy::FromBytes;
+use zerocopy::little_endian::U16;
+
+use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
+use super::{
+    FINGERPRINT_MAX, KEY_LEN_MAX, LEN_MASK, LEN_OVERFLOW, NO_PAGE, OverflowRef, PageHeader, RecordHead,
+    TAG_DIRTY, TAG_EMPTY, TAG_MASK, TAG_PADDING, TAGS_OFFSET, VALUE_LEN_MAX, offs_offset, records_offset_min,
+    tags_len,
+};
+
+/// A hash page: `n_slots` slots, each empty or holding a record.
+#[derive(Clone, Copy, Debug)]
+pub struct HashPage<'a> {
+    frame: &'a [u8],
+    header: &'a PageHeader,
+    /// One for each slot, then the padding.
+    tags: &'a [u8],
+    /// One for each slot.
+    offs: &'a [U16],
+}
+
+/// A key or a value, or where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// The bytes themselves.
+    Inline(&'a [u8]),
+    /// A chain of overflow pages of the same state and key group.
+    Overflow(OverflowRef),
+}
+
+/// A record of a hash page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The slot it is in.
+    pub slot: u16,
+    /// Its fingerprint.
+    pub fingerprint: u8,
+    /// Whether it changed since the page's `delta_base`.
+    pub dirty: bool,
+    /// The key.
+    pub key: Content<'a>,
+    /// The value.
+    pub value: Content<'a>,
+}
+
+impl Record<'_> {
+    /// Bytes that the record takes in the page.
+    #[must_use]
+    pub const fn len_in_page(&self) -> usize {
+        RecordHead::LEN.saturating_add(self.key.len_in_page()).saturating_add(self.value.len_in_page())
+    }
+}
+
+impl Content<'_> {
+    /// Length of the key or value itself.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "an empty key is a key like any other")]
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::Inline(bytes) => bytes.len(),
+            Self::Overflow(reference) => reference.len.get() as usize,
+        }
+    }
+
+    const fn len_in_page(&self) -> usize {
+        match self {
+            Self::Inline(bytes) => bytes.len(),
+            Self::Overflow(_) => OverflowRef::LEN,
+        }
+    }
+}
+
+impl<'a> HashPage<'a> {
+    pub(super) fn parse(frame: &'a [u8], header: &'a PageHeader) -> Result<Self, FormatError> {
+        let slots = usize::from(header.n_slots.get());
+        let records_min = records_offset_min(slots);
+        expect_within("slots", 4, (1, frame.len() as u64), slots as u64)?;
+        expect_within("end of the slots", 4, (0, frame.len() as u64), records_min as u64)?;
+        let top = u64::from(header.heap_top.get());
+        expect_within("top of the records", 36, (records_min as u64, frame.len() as u64), top)?;
+        let depth = u32::from(header.local_depth);
+        expect_within("local depth", 10, (0, 64), u64::from(depth))?;
+        let beyond_prefix = u64::MAX.checked_shr(depth).unwrap_or(0);
+        expect_eq("hash bits beyond the prefix", 16, 0, header.hash_prefix.get() & beyond_prefix)?;
+
+        let (tags, offs) = Self::slots_of(frame, slots)
+            .ok_or_else(|| corrupt("end of the slots", 4, frame.len() as u64, records_min as u64))?;
+        let page = Self { frame, header, tags, offs };
+        page.check_tags()?;
+        Ok(page)
+    }
+
+    fn slots_of(frame: &'a [u8], slots: usize) -> Option<(&'a [u8], &'a [U16])> {
+        let tags = frame.get(TAGS_OFFSET..)?.get(..tags_len(slots))?;
+        let (offs, _) = <[U16]>::ref_from_prefix_with_elems(frame.get(offs_offset(slots)..)?, slots).ok()?;
+        Some((tags, offs))
+    }
+
+    fn check_tags(&self) -> Result<(), FormatError> {
+        let mut used = 0_u64;
+        for ((index, tag), at) in self.tags.iter().enumerate().zip(TAGS_OFFSET..) {
+            let fingerprint = tag & TAG_MASK;
+            if index >= self.offs.len() {
+                expect_eq("padding tag", at, u64::from(TAG_PADDING), u64::from(*tag))?;
+            } else if fingerprint != TAG_EMPTY {
+                expect_within("fingerprint", at, (1, u64::from(FINGERPRINT_MAX)), u64::from(fingerprint))?;
+                used = used.saturating_add(1);
+            }
+        }
+        expect_eq("slots in use", 6, used, u64::from(self.header.n_used.get()))
+    }
+
+    /// The header.
+    #[must_use]
+    pub const fn header(&self) -> &'a PageHeader {
+        self.header
+    }
+
+    /// The records in the order of their slots.
+    #[must_use]
+    pub const fn records(&self) -> Records<'a> {
+        Records { page: *self, slot: 0 }
+    }
+
+    /// Checks every record, and that the records and the garbage account for every byte above `heap_top`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), FormatError> {
+        let mut taken = usize::from(self.header.garbage.get());
+        for record in self.records() {
+            taken = taken.saturating_add(record?.len_in_page());
+        }
+        let room = self.frame.len().saturating_sub(usize::from(self.header.heap_top.get()));
+        expect_eq("bytes of records and garbage", 36, room as u64, taken as u64)
+    }
+
+    fn record(&self, slot: u16, tag: u8, offset: usize) -> Result<Record<'a>, FormatError> {
+        let top = u64::from(self.header.heap_top.get());
+        expect_within("offset of a record", offset, (top, self.frame.len() as u64), offset as u64)?;
+        let cut = || corrupt("end of a record", offset, self.frame.len() as u64, u64::MAX);
+        let bytes = self.frame.get(offset..).ok_or_else(cut)?;
+        let (head, bytes) = RecordHead::ref_from_prefix(bytes).map_err(|_| cut())?;
+        let (key, bytes) = content(head.key_len.get(), bytes, offset, KEY_LEN_MAX)?;
+        let (value, _) = content(head.value_len.get(), bytes, offset, VALUE_LEN_MAX)?;
+        if let Content::Overflow(reference) = value {
+            expect_eq("digest of a value", offset, 0, reference.digest.get())?;
+        }
+        Ok(Record { slot, fingerprint: tag & TAG_MASK, dirty: tag & TAG_DIRTY != 0, key, value })
+    }
+}
+
+/// Takes a key or a value off the front of `bytes`. `offset` is that of the record, for errors.
+fn content(
+    len_and_flag: u16,
+    bytes: &[u8],
+    offset: usize,
+    len_max: usize,
+) -> Result<(Content<'_>, &[u8]), FormatError> {
+    let len = usize::from(len_and_flag & LEN_MASK);
+    let Some((content, rest)) = bytes.split_at_checked(len) else {
+        return Err(corrupt("end of a record", offset, bytes.len() as u64, len as u64));
+    };
+    if len_and_flag & LEN_OVERFLOW == 0 {
+        return Ok((Content::Inline(content), rest));
+    }
+    let Ok(reference) = OverflowRef::read_from_bytes(content) else {
+        return Err(corrupt("length of an overflow reference", offset, OverflowRef::LEN as u64, len as u64));
+    };
+    let len = u64::from(reference.len.get());
+    expect_within("length of an overflow chain", offset, (1, len_max as u64), len)?;
+    if reference.first_lpn.get() == NO_PAGE {
+        return Err(corrupt("first page of an overflow chain", offset, 0, u64::from(NO_PAGE)));
+    }
+    Ok((Content::Overflow(reference), rest))
+}
+
+/// Iterator over the records of a hash page.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    page: HashPage<'a>,
+    slot: u16,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, FormatError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let slot = self.slot;
+            let offset = self.page.offs.get(usize::from(slot))?.get();
+            let tag = *self.page.tags.get(usize::from(slot))?;
+            self.slot = slot.saturating_add(1);
+            if tag & TAG_MASK != TAG_EMPTY {
+                return Some(self.page.record(slot, tag, usize::from(offset)));
+            }
+        }
+    }
+}
