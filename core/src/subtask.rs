@@ -1,8 +1,12 @@
 //! The order of steps of one subtask's checkpoint (Flink: `SubtaskCheckpointCoordinatorImpl`).
 
+use heapless::VecView;
+
 use crate::gate::AlignmentMetrics;
 use crate::ids::{Barrier, CheckpointId};
+use crate::machine::{Admission, Rejected};
 use crate::reason::FailureReason;
+use crate::time::{Millis, Now};
 
 /// What happened at or around the subtask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,4 +94,47 @@ pub enum SubtaskAction {
     NotifySubsume(CheckpointId),
     /// The subtask must fail; the job restarts from its last checkpoint.
     FailTask(CheckpointId),
+}
+
+/// One subtask's part in checkpoints, of which up to `PENDING` may be in the asynchronous part.
+#[derive(Debug, Default)]
+pub struct Subtask<const PENDING: usize> {
+    admission: Admission,
+}
+
+impl<const PENDING: usize> Subtask<PENDING> {
+    /// The most actions that one event gives.
+    pub const ACTIONS_MAX: usize = 4;
+
+    /// A subtask that has not started.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes an event and writes what must be done into `out`, in order.
+    ///
+    /// # Errors
+    /// [`Rejected`]; the machine is unchanged.
+    pub fn on_event(
+        &mut self,
+        now: Now,
+        event: SubtaskEvent,
+        out: &mut VecView<SubtaskAction>,
+    ) -> Result<(), Rejected> {
+        self.admission.admit(now, out, Self::ACTIONS_MAX)?;
+        let _ = event;
+        Ok(())
+    }
+
+    /// A subtask waits for events only, never for a time.
+    #[must_use]
+    pub const fn next_deadline(&self, _now: Now) -> Option<Millis> {
+        None
+    }
+
+    /// Asserts every invariant.
+    pub fn check(&self) {
+        assert!(self.admission.broken().is_none());
+    }
 }
