@@ -1,1 +1,7 @@
-//! Work in progress.
+//! Stream jobs whose state survives a crash exactly once, inside your own program.
+
+pub mod actor;
+pub mod files;
+pub mod operator;
+pub mod output;
+pub mod record;

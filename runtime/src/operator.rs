@@ -1,0 +1,156 @@
+//! What a user writes: sources, functions, keyed processes, sinks.
+
+use std::fmt;
+
+use slackwater_core::durable::DiskError;
+use slackwater_core::ids::CheckpointId;
+
+use crate::files::{BlockingFiles, FileEvent, Files};
+use crate::output::Output;
+use crate::record::Record;
+
+/// Where records come from. One instance per subtask.
+pub trait Source: Send + 'static {
+    /// What it reads.
+    type Out: Record + ?Sized;
+
+    /// Takes over its share of a checkpoint before the first read: the partitions that some subtasks gave in
+    /// [`Source::snapshot`], spread over the subtasks of now (rule R12). Called once after a restore, with an
+    /// empty list where there are more subtasks than partitions; not called on a fresh start.
+    ///
+    /// # Errors
+    /// When the input is not the one the checkpoint was taken of.
+    fn restore(&mut self, splits: Vec<Vec<u8>>) -> Result<(), OperatorError>;
+
+    /// Reads a bounded amount (about 64 KiB) into `out`, or less if there is less or no room.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn read(&mut self, out: &mut Output<'_, Self::Out>) -> Result<SourceStatus, OperatorError>;
+
+    /// Its state as partitions that can be spread over another number of subtasks: all that is needed to go
+    /// on behind the last record emitted. Called between two reads.
+    fn snapshot(&mut self) -> Vec<Vec<u8>>;
+
+    /// Bytes read since the start of this run, for progress.
+    fn bytes_read(&self) -> u64 {
+        0
+    }
+}
+
+/// What a source has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceStatus {
+    /// Call again.
+    More,
+    /// Everything is read.
+    Ended,
+}
+
+/// Where records go: a sink that commits in two phases, so that what it shows is exactly what checkpoints
+/// cover (Flink: `TwoPhaseCommitSinkFunction`). One instance per subtask.
+///
+/// It does its file work through [`Files`], which never waits; answers come to [`Sink::on_file`].
+pub trait Sink: Send + 'static {
+    /// What it takes.
+    type In: Record + ?Sized;
+
+    /// Before any record, once for the whole operator: commits again what the restored checkpoint lists
+    /// (`pending`, from all subtasks; may be committed already, rule C7), discards what no checkpoint lists,
+    /// moves aside what later checkpoints had committed. On a fresh start `restored` is none and `pending`
+    /// is empty. Returns sentences for the user about what was moved or discarded.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn recover(
+        &mut self,
+        restored: Option<CheckpointId>,
+        pending: &[Vec<u8>],
+        files: &mut dyn BlockingFiles,
+    ) -> Result<Vec<String>, OperatorError>;
+
+    /// Takes a record into the current transaction (rule C2).
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn write(&mut self, record: &Self::In, files: &mut Files) -> Result<(), OperatorError>;
+
+    /// Whether another record may come; the task waits while not.
+    fn has_room(&self, files: &Files) -> bool {
+        files.unwritten() < Files::UNWRITTEN_MAX
+    }
+
+    /// Closes the current transaction under `checkpoint` and begins the next. Returns every transaction that
+    /// is not committed yet, older ones included, as partitions (rule C3); they go into the checkpoint.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn pre_commit(
+        &mut self,
+        checkpoint: CheckpointId,
+        files: &mut Files,
+    ) -> Result<Vec<Vec<u8>>, OperatorError>;
+
+    /// Whether everything pre-committed up to `checkpoint` is durable. The checkpoint waits for it.
+    fn is_sealed(&self, checkpoint: CheckpointId) -> bool;
+
+    /// The checkpoint is complete: commits every transaction up to it (rule C4).
+    ///
+    /// # Errors
+    /// Ends the job; the restart commits again.
+    fn commit(&mut self, checkpoint: CheckpointId, files: &mut Files) -> Result<(), OperatorError>;
+
+    /// Whether every transaction up to `checkpoint` is committed, durably.
+    fn is_committed(&self, checkpoint: CheckpointId) -> bool;
+
+    /// The checkpoint is off. Its transaction stays pending: a later checkpoint commits it (rule C5).
+    fn abort(&mut self, checkpoint: CheckpointId) {
+        let _later = checkpoint;
+    }
+
+    /// A request to [`Files`] has ended well; one that fails ends the job.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn on_file(&mut self, event: FileEvent, files: &mut Files) -> Result<(), OperatorError>;
+}
+
+/// Which of its operator's instances this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubtaskInfo {
+    /// The operator's name.
+    pub operator: String,
+    /// Counted from zero.
+    pub index: u16,
+    /// How many there are.
+    pub parallelism: u16,
+    /// How many key groups the job has.
+    pub max_parallelism: u16,
+    /// Unique per start of the job: part of names of files that must be new.
+    pub attempt: u64,
+}
+
+/// Why an operator cannot go on; one sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorError(String);
+
+impl OperatorError {
+    /// With this sentence.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for OperatorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OperatorError {}
+
+impl From<DiskError> for OperatorError {
+    fn from(error: DiskError) -> Self {
+        Self(error.to_string())
+    }
+}
