@@ -17,6 +17,9 @@ pub mod gate;
 pub mod ids;
 pub mod key_group;
 pub mod machine;
+pub mod queue;
 pub mod reason;
 pub mod subtask;
+#[doc(hidden)]
+pub mod sync;
 pub mod time;
