@@ -8,8 +8,14 @@ use core::fmt;
 
 use heapless::VecView;
 
+mod file_writer;
+mod order;
+mod path;
 mod work;
 
+pub use file_writer::{FileWriter, Names, WriteFile};
+pub use order::{Birth, Failure, FileAction, FileEvent, FileOrder, Step};
+pub use path::{folder_of, is_valid_path};
 pub use work::{RunError, Tokens, Work, run_to_end};
 
 /// Names an operation; chosen by the caller, carried back by the completion.

@@ -1,0 +1,230 @@
+//! The writer on a disk that notes operations, ends them in reverse order and fails one of them.
+
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec as StdVec;
+
+use heapless::VecView;
+
+use super::*;
+use crate::durable::{DiskError, Entry, OperationKind, RunError, Wait, run_to_end};
+
+const BLOCK: usize = 64 << 10;
+
+/// Keeps the bytes of its only file; has `room` for operations and `blocks` to lend.
+struct NotingDisk {
+    room: usize,
+    blocks: usize,
+    fails: Option<usize>,
+    log: StdVec<String>,
+    bytes: BTreeMap<u64, StdVec<u8>>,
+    len: u64,
+    ended: StdVec<Completion<Box<[u8]>>>,
+}
+
+impl NotingDisk {
+    fn new(room: usize, blocks: usize, fails: Option<usize>) -> Self {
+        Self { room, blocks, fails, log: vec![], bytes: BTreeMap::new(), len: 0, ended: vec![] }
+    }
+
+    fn carry_out(&mut self, operation: Operation<'_, Box<[u8]>, &'static [u8]>) -> Outcome<Box<[u8]>> {
+        match operation {
+            Operation::CreateFile { len_max, .. } => {
+                let len = len_max.next_multiple_of(4096);
+                return Outcome::Opened { file: FileId(7), len };
+            }
+            Operation::Write { offset, data: Data::Block { block, len }, .. } => {
+                self.bytes.insert(offset, block[..len].to_vec());
+                self.blocks += 1;
+            }
+            Operation::Write { offset, data: Data::Frozen(run), .. } => {
+                self.bytes.insert(offset, run.to_vec());
+            }
+            Operation::SetLength { len, .. } => self.len = len,
+            Operation::CreateFolder { .. }
+            | Operation::OpenFile { .. }
+            | Operation::Read { .. }
+            | Operation::SyncFile { .. }
+            | Operation::CloseFile { .. }
+            | Operation::SyncFolder { .. }
+            | Operation::Rename { .. }
+            | Operation::Remove { .. } => {}
+        }
+        Outcome::Done
+    }
+
+    fn content(&self) -> StdVec<u8> {
+        let mut bytes = self.bytes.values().flatten().copied().collect::<StdVec<u8>>();
+        bytes.truncate(usize::try_from(self.len).unwrap());
+        bytes
+    }
+
+    /// The operations without the writes between the first and the last.
+    fn steps(&self) -> String {
+        let mut steps = self.log.clone();
+        steps.dedup();
+        steps.join(" ")
+    }
+}
+
+fn note(operation: &Operation<'_, Box<[u8]>, &'static [u8]>) -> String {
+    match operation {
+        Operation::CreateFile { path, .. } => format!("create:{path}"),
+        Operation::Write { .. } => "write".to_string(),
+        Operation::SetLength { .. } => "cut".to_string(),
+        Operation::SyncFile { .. } => "sync".to_string(),
+        Operation::CloseFile { .. } => "close".to_string(),
+        Operation::SyncFolder { path } => format!("folder:{path}"),
+        Operation::Rename { from, to } => format!("rename:{from}>{to}"),
+        Operation::Remove { path } => format!("remove:{path}"),
+        Operation::CreateFolder { .. } | Operation::OpenFile { .. } | Operation::Read { .. } => {
+            "?".to_string()
+        }
+    }
+}
+
+impl Disk for NotingDisk {
+    type Block = Box<[u8]>;
+    type Frozen = &'static [u8];
+
+    fn block(&mut self) -> Option<Self::Block> {
+        self.blocks = self.blocks.checked_sub(1)?;
+        Some(vec![0xAA; BLOCK].into())
+    }
+
+    fn recycle(&mut self, _block: Self::Block) {
+        self.blocks += 1;
+    }
+
+    fn submit<'p>(
+        &mut self,
+        token: Token,
+        operation: Operation<'p, Self::Block, Self::Frozen>,
+    ) -> Result<(), Operation<'p, Self::Block, Self::Frozen>> {
+        if self.ended.len() == self.room {
+            return Err(operation);
+        }
+        let fails = self.fails == Some(self.log.len());
+        self.log.push(note(&operation));
+        let mut outcome = self.carry_out(operation);
+        if fails {
+            let error = DiskError { operation: OperationKind::Write, errno: DiskError::IO };
+            outcome = Outcome::Failed(error);
+        }
+        self.ended.push(Completion { token, outcome });
+        Ok(())
+    }
+
+    fn reap(&mut self, _wait: Wait, out: &mut VecView<Completion<Self::Block>>) -> usize {
+        let before = out.len();
+        while !out.is_full()
+            && let Some(completion) = self.ended.pop()
+        {
+            out.push(completion).unwrap();
+        }
+        out.len() - before
+    }
+
+    fn in_flight(&self) -> usize {
+        self.ended.len()
+    }
+
+    fn list(&mut self, _folder: &str, _each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
+        Ok(())
+    }
+}
+
+fn some_bytes(len: usize) -> StdVec<u8> {
+    (0..=250).cycle().take(len).collect()
+}
+
+const FINAL: Names<&str> = Names::Final { path: "job/part" };
+const RENAMED: Names<&str> = Names::Renamed { temporary: "job/.tmp", path: "job/_metadata" };
+
+#[test]
+fn a_file_is_written_in_the_order_of_its_plan() {
+    for (names, steps) in [
+        (FINAL, "create:job/part write cut sync close folder:job"),
+        (RENAMED, "create:job/.tmp write cut sync close rename:job/.tmp>job/_metadata folder:job"),
+    ] {
+        for (room, blocks) in [(1, 1), (1, 3), (8, 2)] {
+            let mut disk = NotingDisk::new(room, blocks, None);
+            let bytes = some_bytes(3 * BLOCK + 5);
+            let mut work = WriteFile::new(names.clone(), bytes.clone());
+            run_to_end(&mut disk, &mut work).unwrap();
+            assert_eq!(work.result(), Some(Ok(bytes.len() as u64)));
+            assert_eq!(disk.steps(), steps);
+            assert_eq!(disk.content(), bytes);
+            assert_eq!(disk.blocks, blocks);
+        }
+    }
+}
+
+#[test]
+fn a_file_without_bytes_is_a_file() {
+    let mut disk = NotingDisk::new(1, 1, None);
+    let mut work = WriteFile::new(FINAL, []);
+    run_to_end(&mut disk, &mut work).unwrap();
+    assert_eq!(work.result(), Some(Ok(0)));
+    assert_eq!(disk.steps(), "create:job/part sync close folder:job");
+}
+
+#[test]
+fn a_failure_at_any_operation_ends_the_work_and_cleans_up() {
+    for names in [FINAL, RENAMED] {
+        let operations = 4 + 1 + 4 + usize::from(names == RENAMED);
+        for fails in 0..operations {
+            let mut disk = NotingDisk::new(8, 2, Some(fails));
+            let mut work = WriteFile::new(names.clone(), some_bytes(3 * BLOCK + 5));
+            run_to_end(&mut disk, &mut work).unwrap();
+            let steps = disk.steps();
+            let fails_at_close = steps.split(' ').count() > 5 && disk.log[fails] == "close";
+            assert_eq!(work.result().unwrap().is_ok(), fails_at_close, "{fails}: {steps}");
+            assert_eq!(
+                disk.log.iter().filter(|name| *name == "sync").count(),
+                usize::from(steps.contains("sync"))
+            );
+            assert_eq!(disk.blocks, 2, "{fails}: a block is lost");
+        }
+    }
+}
+
+#[test]
+fn frozen_runs_go_between_copied_bytes() {
+    static RUN: [u8; 8192] = [7; 8192];
+    let mut disk = NotingDisk::new(8, 2, None);
+    let mut writer = FileWriter::<NotingDisk, _>::new(FINAL, 3 * 4096);
+    let mut tokens = Tokens::new(1);
+    let mut ended = Vec::<_, 8>::new();
+    assert!(writer.append_frozen(&RUN, &mut disk, &mut tokens).is_err(), "the file is not open yet");
+    writer.advance(&mut disk, &mut tokens);
+    disk.reap(Wait::ForOne, &mut ended);
+    ended.into_iter().for_each(|completion| writer.on_completion(completion, &mut disk));
+    assert_eq!(writer.append(&[1; 4095], &mut disk, &mut tokens), 4095);
+    assert!(writer.append_frozen(&RUN, &mut disk, &mut tokens).is_err(), "not aligned");
+    assert_eq!(writer.append(&[1; 1], &mut disk, &mut tokens), 1);
+    assert!(writer.append_frozen(&RUN, &mut disk, &mut tokens).is_ok());
+    assert_eq!(writer.position(), 3 * 4096);
+    writer.seal();
+    assert_eq!(disk.bytes[&4096], RUN);
+}
+
+#[test]
+fn an_abandoned_file_is_removed() {
+    let mut disk = NotingDisk::new(8, 2, None);
+    let mut writer = FileWriter::<NotingDisk, _>::new(FINAL, 4096);
+    writer.abandon();
+    run_to_end(&mut disk, &mut writer).unwrap();
+    assert_eq!(writer.result(), Some(Err(Failure::Abandoned)));
+    assert_eq!(disk.steps(), "create:job/part close remove:job/part");
+}
+
+#[test]
+fn a_work_that_gets_no_block_is_stalled() {
+    let mut disk = NotingDisk::new(8, 0, None);
+    let mut work = WriteFile::new(FINAL, some_bytes(1));
+    assert_eq!(run_to_end(&mut disk, &mut work), Err(RunError::Stalled));
+}
