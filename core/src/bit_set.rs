@@ -71,6 +71,20 @@ impl<const WORDS: usize> BitSet<WORDS> {
         self.words.iter().zip(&other.words).all(|(mine, theirs)| mine & !theirs == 0)
     }
 
+    /// Whether no number is in both sets.
+    #[must_use]
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).all(|(mine, theirs)| mine & theirs == 0)
+    }
+
+    /// The numbers that are in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut both = *self;
+        both.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
+        both
+    }
+
     /// The numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.words.iter().zip(0u16..).flat_map(|(word, base)| {
@@ -107,6 +121,16 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 31, 32, 63]);
         assert!(set.remove(31) && !set.remove(31));
         assert_eq!(set.len(), 3);
+    }
+
+    #[test]
+    fn sets_are_compared_and_joined_word_by_word() {
+        let (low, high) = (BitSet::<2>::first(32), BitSet::<2>::first(40));
+        assert!(low.is_subset(&high) && !high.is_subset(&low) && !low.is_disjoint(&high));
+        let mut last = BitSet::<2>::empty();
+        last.insert(63);
+        assert!(last.is_disjoint(&high));
+        assert_eq!(last.union(&low).len(), 33);
     }
 
     #[test]

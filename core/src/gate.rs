@@ -1,10 +1,28 @@
 //! Barrier alignment at the inputs of one subtask (Flink: `SingleCheckpointBarrierHandler`).
+//!
+//! The first barrier of a checkpoint blocks its channel, the last one triggers the snapshot, and only then are the
+//! channels released: nothing from behind a barrier is processed before the snapshot (rules B6 to B9). A newer
+//! barrier, a cancel marker or, as an option, the end of a channel gives the checkpoint up (rules B11 to B14). The
+//! work of each event is bounded by `CHANNEL_WORDS`.
+//!
+//! # Invariants
+//! - GI1: open channels are channels of the gate.
+//! - GI2: during alignment the open channels are those awaited and those blocked.
+//! - GI3: no channel is awaited and blocked.
+//! - GI4: during alignment a channel is awaited.
+//! - GI5: the checkpoint being aligned is the newest one seen.
+
+#[cfg(test)]
+mod enumeration;
+mod steps;
+#[cfg(test)]
+mod tests;
 
 use heapless::VecView;
 
 use crate::bit_set::BitSet;
 use crate::ids::{Barrier, ChannelIndex, CheckpointId};
-use crate::machine::{Admission, Rejected};
+use crate::machine::{Admission, Orders, Rejected, first_broken};
 use crate::reason::FailureReason;
 use crate::time::{Millis, Now};
 
@@ -38,9 +56,10 @@ pub enum GateEvent {
 /// What the subtask must do, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateAction<const CHANNEL_WORDS: usize> {
-    /// Take nothing more from this channel.
+    /// Take nothing more from this channel; it may be blocked already.
     Block(ChannelIndex),
-    /// Take from these channels again.
+    /// Take from these channels again. A channel whose barrier came too late is among them even if it was not
+    /// ordered to block, for callers that stop behind every barrier by themselves.
     Resume(ChannelSet<CHANNEL_WORDS>),
     /// Snapshot now, before anything else is taken from any channel.
     TriggerCheckpoint {
@@ -75,14 +94,31 @@ pub struct GateOptions {
 }
 
 /// The aligned handler over up to `32 * CHANNEL_WORDS` channels.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Gate<const CHANNEL_WORDS: usize> {
     admission: Admission,
     options: GateOptions,
     channels: u16,
     open: ChannelSet<CHANNEL_WORDS>,
+    /// The newest checkpoint seen; without an alignment it is over, and so are all older ones (rule B3).
     current: Option<CheckpointId>,
+    state: State<CHANNEL_WORDS>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State<const CHANNEL_WORDS: usize> {
+    AwaitingBarrier,
+    Aligning(Alignment<CHANNEL_WORDS>),
+}
+
+/// A checkpoint whose barrier has come on some channels, but not on all.
+#[derive(Clone, Copy, Debug)]
+struct Alignment<const CHANNEL_WORDS: usize> {
+    barrier: Barrier,
+    awaited: ChannelSet<CHANNEL_WORDS>,
     blocked: ChannelSet<CHANNEL_WORDS>,
+    started_at: Millis,
+    start_delay: Millis,
 }
 
 impl<const CHANNEL_WORDS: usize> Gate<CHANNEL_WORDS> {
@@ -95,15 +131,17 @@ impl<const CHANNEL_WORDS: usize> Gate<CHANNEL_WORDS> {
     /// [`Rejected::OutOfRange`] if so many channels do not fit.
     pub fn new(channels: u16, options: GateOptions) -> Result<Self, Rejected> {
         if usize::from(channels) > ChannelSet::<CHANNEL_WORDS>::CAPACITY {
-            return Err(Rejected::OutOfRange {
-                what: "number of channels",
-                value: u64::from(channels),
-                limit: (ChannelSet::<CHANNEL_WORDS>::CAPACITY as u64).saturating_add(1),
-            });
+            let limit = (ChannelSet::<CHANNEL_WORDS>::CAPACITY as u64).saturating_add(1);
+            return Err(Rejected::OutOfRange { what: "number of channels", value: channels.into(), limit });
         }
-        let open = ChannelSet::first(usize::from(channels));
-        let blocked = ChannelSet::empty();
-        Ok(Self { admission: Admission::default(), options, channels, open, current: None, blocked })
+        Ok(Self {
+            admission: Admission::default(),
+            options,
+            channels,
+            open: ChannelSet::first(channels.into()),
+            current: None,
+            state: State::AwaitingBarrier,
+        })
     }
 
     /// Takes an event and writes what must be done into `out`, in order.
@@ -117,8 +155,39 @@ impl<const CHANNEL_WORDS: usize> Gate<CHANNEL_WORDS> {
         out: &mut VecView<GateAction<CHANNEL_WORDS>>,
     ) -> Result<(), Rejected> {
         self.admission.admit(now, out, Self::ACTIONS_MAX)?;
-        let _ = (event, self.options, self.channels);
-        Ok(())
+        self.validate(event)?;
+        let mut orders = Orders::new(out, Self::ACTIONS_MAX);
+        self.step(now, event, &mut orders);
+        self.admission.conclude(&orders, self.broken_invariant())
+    }
+
+    fn step(&mut self, now: Now, event: GateEvent, orders: &mut Orders<'_, GateAction<CHANNEL_WORDS>>) {
+        match (self.state, event) {
+            (_, GateEvent::BarrierArrived { channel, barrier }) if self.is_over(barrier.id) => {
+                Self::over_on_barrier(channel, orders);
+            }
+            (State::AwaitingBarrier, GateEvent::BarrierArrived { channel, barrier }) => {
+                self.awaiting_barrier_on_barrier(now, channel, barrier, orders);
+            }
+            (State::Aligning(old), GateEvent::BarrierArrived { channel, barrier })
+                if old.barrier.id < barrier.id =>
+            {
+                self.aligning_on_newer_barrier(now, channel, barrier, orders);
+            }
+            (State::Aligning(alignment), GateEvent::BarrierArrived { channel, .. }) => {
+                self.aligning_on_barrier(now, channel, alignment, orders);
+            }
+            (_, GateEvent::CancelArrived { checkpoint, .. }) if self.is_over(checkpoint) => {}
+            (_, GateEvent::CancelArrived { checkpoint, .. }) => {
+                self.abort(checkpoint, FailureReason::CheckpointDeclinedOnCancellationBarrier, orders);
+            }
+            (State::AwaitingBarrier, GateEvent::EndOfPartition { channel }) => {
+                self.open.remove(channel.0);
+            }
+            (State::Aligning(alignment), GateEvent::EndOfPartition { channel }) => {
+                self.aligning_on_end_of_partition(now, channel, alignment, orders);
+            }
+        }
     }
 
     /// An aligned gate waits for barriers only, never for a time.
@@ -130,7 +199,7 @@ impl<const CHANNEL_WORDS: usize> Gate<CHANNEL_WORDS> {
     /// Whether nothing may be taken from `channel` now.
     #[must_use]
     pub fn is_blocked(&self, channel: ChannelIndex) -> bool {
-        self.blocked.contains(channel.0)
+        matches!(self.state, State::Aligning(alignment) if alignment.blocked.contains(channel.0))
     }
 
     /// The channels that have not ended.
@@ -145,6 +214,12 @@ impl<const CHANNEL_WORDS: usize> Gate<CHANNEL_WORDS> {
         self.current
     }
 
+    /// Whether a barrier of [`current`](Self::current) is still awaited (rule B15).
+    #[must_use]
+    pub const fn is_aligning(&self) -> bool {
+        matches!(self.state, State::Aligning(_))
+    }
+
     /// Whether every channel has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -152,7 +227,24 @@ impl<const CHANNEL_WORDS: usize> Gate<CHANNEL_WORDS> {
     }
 
     /// Asserts every invariant.
+    ///
+    /// # Panics
+    /// If one does not hold.
     pub fn check(&self) {
-        assert!(self.blocked.is_subset(&self.open), "GI1");
+        assert_eq!(self.broken_invariant(), None);
+    }
+
+    fn broken_invariant(&self) -> Option<&'static str> {
+        first_broken(&[("GI1", self.open.is_subset(&ChannelSet::first(self.channels.into())))]).or_else(
+            || {
+                let State::Aligning(alignment) = self.state else { return None };
+                first_broken(&[
+                    ("GI2", alignment.awaited.union(&alignment.blocked) == self.open),
+                    ("GI3", alignment.awaited.is_disjoint(&alignment.blocked)),
+                    ("GI4", !alignment.awaited.is_empty()),
+                    ("GI5", Some(alignment.barrier.id) == self.current),
+                ])
+            },
+        )
     }
 }

@@ -87,6 +87,18 @@ impl Admission {
         Ok(())
     }
 
+    /// Ends an event: the machine is broken for good if an invariant is, or if its orders did not fit.
+    pub(crate) fn conclude<A>(
+        &mut self,
+        orders: &Orders<'_, A>,
+        broken: Option<&'static str>,
+    ) -> Result<(), Rejected> {
+        match broken.or(orders.overflowed.then_some("ACTIONS_MAX")) {
+            Some(invariant) => Err(self.poison(invariant)),
+            None => Ok(()),
+        }
+    }
+
     /// Marks the machine as broken for good.
     pub(crate) fn poison(&mut self, invariant: &'static str) -> Rejected {
         debug_assert!(false, "invariant {invariant} is broken");
@@ -98,4 +110,35 @@ impl Admission {
     pub(crate) const fn broken(&self) -> Option<&'static str> {
         self.broken
     }
+}
+
+/// The caller's buffer during one event, for which [`Admission::admit`] has made sure of `budget` free places.
+#[derive(Debug)]
+pub(crate) struct Orders<'a, A> {
+    out: &'a mut VecView<A>,
+    left: usize,
+    overflowed: bool,
+}
+
+impl<'a, A> Orders<'a, A> {
+    /// Takes at most `budget` actions into `out`.
+    pub(crate) const fn new(out: &'a mut VecView<A>, budget: usize) -> Self {
+        Self { out, left: budget, overflowed: false }
+    }
+
+    /// Adds an action. One that does not fit breaks the machine: nothing is ever lost in silence.
+    pub(crate) fn push(&mut self, action: A) {
+        self.overflowed |= self.left == 0 || self.out.push(action).is_err();
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// How many more actions this event may give.
+    pub(crate) const fn left(&self) -> usize {
+        self.left
+    }
+}
+
+/// The id of the first of `invariants` that does not hold.
+pub(crate) fn first_broken(invariants: &[(&'static str, bool)]) -> Option<&'static str> {
+    invariants.iter().find(|(_, holds)| !holds).map(|(id, _)| *id)
 }
