@@ -1,1 +1,4 @@
-//! Work in progress.
+//! What tests across crates share: a disk that loses power, and its seeds.
+
+pub mod rng;
+pub mod sim_disk;
