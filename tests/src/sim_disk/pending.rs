@@ -258,7 +258,15 @@ impl<F: Frozen> State<F> {
                 self.take_back_block();
                 None
             }
-            _ => None,
+            Action::CreateFolder(_)
+            | Action::CreateFile { .. }
+            | Action::OpenFile(_)
+            | Action::SetLength { .. }
+            | Action::SyncFile(_)
+            | Action::CloseFile(_)
+            | Action::SyncFolder(_)
+            | Action::Rename { .. }
+            | Action::Remove(_) => None,
         };
         let outcome = Outcome::Failed(DiskError { operation, errno });
         Ended { number, completion: Completion { token, outcome }, _guard: guard }
@@ -324,8 +332,8 @@ fn bytes_of<F: Frozen>(data: &Data<SimBlock, F>) -> &[u8] {
 }
 
 fn aligned(what: &str, offset: u64, len: usize) {
-    assert!(offset % (ALIGNMENT as u64) == 0, "{what} at {offset} is not aligned");
-    assert!(len % ALIGNMENT == 0, "{what} of {len} bytes is not aligned");
+    assert!(offset.is_multiple_of(ALIGNMENT as u64), "{what} at {offset} is not aligned");
+    assert!(len.is_multiple_of(ALIGNMENT), "{what} of {len} bytes is not aligned");
 }
 
 /// Simulated files fit in memory.
