@@ -1,6 +1,7 @@
 //! Stream jobs whose state survives a crash exactly once, inside your own program.
 
 pub mod actor;
+pub mod driver;
 pub mod files;
 pub mod operator;
 pub mod output;
