@@ -5,7 +5,7 @@
 //! | items in the ring | who may push |
 //! |---|---|
 //! | below the bound | anyone: [`Producer::try_push`] |
-//! | below `SLOTS - 1` | the record in work, so that a record with much output is never stuck halfway: [`Producer::push_overdraft`] |
+//! | below `SLOTS - 1` | the record in work, so that it is not stuck halfway: [`Producer::push_overdraft`] |
 //! | below `SLOTS` | a half-filled batch that has to precede a barrier: [`Producer::push_reserved`] |
 //!
 //! The control lane holds the newest [`Control`] and is never full: it overtakes the data lane. Both lanes
@@ -15,11 +15,11 @@
 //!
 //! # Invariants
 //!
-//! - Q1: `head <= tail <= head + SLOTS`, compared with wrap-around.
-//! - Q2: exactly the slots of the positions from `head` to `tail` hold an item.
-//! - Q3: the slots of Q2 are the consumer's alone, all others the producer's alone. A slot passes to the
-//!   consumer with the store of `tail` and back with the store of `head`.
-//! - Q4: at most one producer and one consumer are ever made for a queue.
+//! - RING1: `head <= tail <= head + SLOTS`, compared with wrap-around.
+//! - RING2: exactly the slots of the positions from `head` to `tail` hold an item.
+//! - RING3: the slots of RING2 are the consumer's alone, all others the producer's alone. A slot passes to
+//!   the consumer with the store of `tail` and back with the store of `head`.
+//! - RING4: at most one producer and one consumer are ever made for a queue.
 
 #![expect(unsafe_code, reason = "items pass between two threads through slots that both can reach")]
 
@@ -32,7 +32,8 @@ mod consumer;
 mod control;
 mod producer;
 mod slot;
-#[cfg(all(test, not(slackwater_loom)))]
+#[cfg(test)]
+#[cfg(not(slackwater_loom))]
 mod tests;
 
 pub use consumer::{Consumer, Pending};
@@ -43,10 +44,11 @@ use control::ControlLane;
 use sealed::Reach;
 use slot::Slot;
 
-// The memory orders that invariant Q3 rests on. Each has a mutant that the loom tests must find.
+// The memory orders that invariant RING3 rests on. Each has a mutant that the loom tests must find.
 const PUBLISH: Ordering = weakened_by("queue_publish_relaxed", Ordering::Release);
 const RELEASE: Ordering = weakened_by("queue_release_relaxed", Ordering::Release);
 const EXCHANGE: Ordering = weakened_by("queue_exchange_relaxed", Ordering::AcqRel);
+const LEAVE: Ordering = weakened_by("queue_leave_relaxed", Ordering::Release);
 
 const fn weakened_by(mutant: &str, order: Ordering) -> Ordering {
     if is_mutant(mutant) { Ordering::Relaxed } else { order }
@@ -66,7 +68,8 @@ pub struct Queue<T, const SLOTS: usize> {
     slots: [Slot<T>; SLOTS],
 }
 
-// SAFETY: by Q3 and Q4 each item is reached by one thread at a time, and passes between threads by value.
+// SAFETY: by RING3 and RING4 each item is reached by one thread at a time, and passes between threads by
+// value.
 unsafe impl<T: Send, const SLOTS: usize> Sync for Queue<T, SLOTS> {}
 
 impl<T, const SLOTS: usize> Queue<T, SLOTS> {
@@ -117,7 +120,7 @@ impl<T, const SLOTS: usize> Queue<T, SLOTS> {
         // First, so that an item whose drop panics is not met again.
         self.head.0.store(head.next().0, Ordering::Relaxed);
         let slot = self.slot(head)?;
-        // SAFETY: the slot held an item by Q2, and `&mut self` shows that both ends are gone.
+        // SAFETY: the slot held an item by RING2, and `&mut self` shows that both ends are gone.
         Some(unsafe { slot.take() })
     }
 }
@@ -217,19 +220,19 @@ const PRODUCER: End = End { claimed: 1, gone: 2 };
 const CONSUMER: End = End { claimed: 4, gone: 8 };
 
 impl End {
-    /// Enforces Q4.
+    /// Enforces RING4.
     fn claim(self, queue: &impl Share) -> Result<(), AlreadyClaimed> {
-        let before = Reach::claims(&**queue).fetch_or(self.claimed, Ordering::AcqRel);
+        let before = queue.claims().fetch_or(self.claimed, Ordering::AcqRel);
         if before & self.claimed == 0 { Ok(()) } else { Err(AlreadyClaimed) }
     }
 
     /// What this end did before is visible to whoever sees that it is gone.
     fn leave(self, queue: &impl Share) {
-        Reach::claims(&**queue).fetch_or(self.gone, Ordering::Release);
+        queue.claims().fetch_or(self.gone, LEAVE);
     }
 
     fn is_gone(self, queue: &impl Share) -> bool {
-        Reach::claims(&**queue).load(Ordering::Acquire) & self.gone != 0
+        queue.claims().load(Ordering::Acquire) & self.gone != 0
     }
 }
 

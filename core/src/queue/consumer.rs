@@ -42,8 +42,8 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
         if is_mutant("queue_slot_released_early") {
             self.queue.head.0.store(self.head.0, RELEASE);
         }
-        // SAFETY: by Q2 and Q3 the slot of an item that is ready holds it and is the consumer's. It counts as
-        // empty from the store below on.
+        // SAFETY: by RING2 and RING3 the slot of an item that is ready holds it and is the consumer's. It
+        // counts as empty from the store below on.
         let item = unsafe { slot.take() };
         self.queue.head.0.store(self.head.0, RELEASE);
         Some(item)
@@ -53,8 +53,8 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
     pub fn peek(&mut self) -> Option<&T> {
         let position = self.ready()?;
         let slot = self.queue.slot(position)?;
-        // SAFETY: by Q2 and Q3 the slot holds an item and is the consumer's, until a pop that the borrow of
-        // `self` rules out.
+        // SAFETY: by RING2 and RING3 the slot holds an item and is the consumer's, until a pop that the
+        // borrow of `self` rules out.
         Some(unsafe { slot.get() })
     }
 
@@ -71,7 +71,7 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
     /// What the producer has published since the last call; of each kind the newest, and only kinds that
     /// have changed. None if nothing has.
     pub fn control(&mut self) -> Option<Control> {
-        // SAFETY: the cell began as the consumer's, and by Q4 there is one consumer.
+        // SAFETY: the cell began as the consumer's, and by RING4 there is one consumer.
         let newest = unsafe { self.queue.control.0.take(&mut self.control_cell) }?;
         let changed = newest.changed_since(&self.control);
         self.control = newest;
@@ -143,8 +143,8 @@ impl<'c, T, const SLOTS: usize> Iterator for Pending<'c, T, SLOTS> {
         self.left = self.left.checked_sub(1)?;
         let slot = self.queue.slot(self.next)?;
         self.next = self.next.next();
-        // SAFETY: by Q2 and Q3 the slot holds an item and is the consumer's, until a pop that the borrow of
-        // the consumer rules out.
+        // SAFETY: by RING2 and RING3 the slot holds an item and is the consumer's, until a pop that the
+        // borrow of the consumer rules out.
         Some(unsafe { slot.get() })
     }
 

@@ -64,7 +64,7 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Producer<Q> {
     /// yet is overwritten, kind by kind.
     pub fn publish(&mut self, control: Control) {
         self.control = self.control.updated_by(control);
-        // SAFETY: the cell began as the producer's, and by Q4 there is one producer.
+        // SAFETY: the cell began as the producer's, and by RING4 there is one producer.
         unsafe { self.queue.control.0.put(&mut self.control_cell, self.control) };
     }
 
@@ -104,8 +104,8 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Producer<Q> {
         }
         let position = self.tail;
         let Some(slot) = self.queue.slot(position) else { return Err(Full(item)) };
-        // SAFETY: there is room, so `position` is not among the positions of Q2: the slot is empty and, by
-        // Q3, the producer's.
+        // SAFETY: there is room, so `position` is not among the positions of RING2: the slot is empty and, by
+        // RING3, the producer's.
         unsafe { slot.put(item) };
         self.tail = position.next();
         self.queue.tail.0.store(self.tail.0, PUBLISH);

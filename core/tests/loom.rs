@@ -1,0 +1,198 @@
+//! Every interleaving of two threads at a queue, within loom's bound of preemptions.
+//!
+//! `.ci/loom` runs this, and demands that it fails for each mutant that the sources name.
+
+/// A run that was meant to explore interleavings must not pass because there was nothing in it.
+#[cfg(not(slackwater_loom))]
+#[test]
+fn loom_is_on_where_it_is_required() {
+    assert!(
+        std::env::var_os("REQUIRE_LOOM").is_none_or(|value| value != "1"),
+        "REQUIRE_LOOM=1, but built without RUSTFLAGS=\"--cfg slackwater_loom\""
+    );
+}
+
+#[cfg(test)]
+#[cfg(slackwater_loom)]
+mod models {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use loom::{sync::Arc, thread};
+    use slackwater_core::ids::{Alignment, Barrier, CheckpointId};
+    use slackwater_core::queue::{Consumer, Control, Position, Producer, Queue};
+    use slackwater_core::time::Millis;
+
+    type Shared<T> = Arc<Queue<T, 4>>;
+
+    fn ends<T>(bound: usize) -> (Producer<Shared<T>>, Consumer<Shared<T>>) {
+        let queue = Arc::new(Queue::with_bound(bound).unwrap());
+        (Producer::claim(queue.clone()).unwrap(), Consumer::claim(queue).unwrap())
+    }
+
+    fn barrier(id: u64) -> Barrier {
+        Barrier { id: CheckpointId(id), triggered_at: Millis(id * 10), alignment: Alignment::Aligned }
+    }
+
+    fn assert_whole(barrier: Barrier) {
+        assert_eq!(barrier.triggered_at, Millis(barrier.id.0 * 10), "torn");
+    }
+
+    /// Boxes, so that an item taken twice or read too early is more than a wrong number.
+    #[test]
+    fn items_arrive_once_and_in_order() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ends(2);
+            let pushing = thread::spawn(move || {
+                (0..3).filter(|item| producer.try_push(Box::new(*item)).is_ok()).collect::<Vec<_>>()
+            });
+            let mut popped: Vec<i32> = (0..2).filter_map(|_| consumer.pop()).map(|item| *item).collect();
+            let pushed = pushing.join().unwrap();
+            popped.extend(std::iter::from_fn(|| consumer.pop()).map(|item| *item));
+            assert_eq!(popped, pushed);
+            assert!(pushed.starts_with(&[0, 1]), "there was room for two at least");
+        });
+    }
+
+    /// RING3.
+    #[test]
+    fn a_slot_is_used_again_only_after_it_has_been_read() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ends(2);
+            for item in 0..4 {
+                producer.push_reserved(Box::new(item)).unwrap();
+            }
+            let pushing = thread::spawn(move || {
+                (4..6).filter(|item| producer.push_reserved(Box::new(*item)).is_ok()).collect::<Vec<_>>()
+            });
+            let mut popped: Vec<i32> = (0..2).filter_map(|_| consumer.pop()).map(|item| *item).collect();
+            assert_eq!(popped, [0, 1]);
+            let pushed = pushing.join().unwrap();
+            popped.extend(std::iter::from_fn(|| consumer.pop()).map(|item| *item));
+            assert_eq!(popped[..4], [0, 1, 2, 3]);
+            assert_eq!(popped[4..], pushed);
+        });
+    }
+
+    #[test]
+    fn the_newest_control_arrives_whole_and_nothing_older_after_it() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ends::<u8>(1);
+            let publishing = thread::spawn(move || {
+                for id in 1..4 {
+                    let announced = Some((barrier(id), Position(id as usize)));
+                    producer.publish(Control { announced, ..Control::default() });
+                }
+            });
+            let mut last = 0;
+            let mut look = |consumer: &mut Consumer<_>| {
+                if let Some((barrier, position)) = consumer.control().and_then(|new| new.announced) {
+                    assert_whole(barrier);
+                    assert_eq!(position, Position(barrier.id.0 as usize), "torn");
+                    assert!(barrier.id.0 > last, "{} after {last}", barrier.id);
+                    last = barrier.id.0;
+                }
+            };
+            look(&mut consumer);
+            look(&mut consumer);
+            publishing.join().unwrap();
+            look(&mut consumer);
+            assert_eq!(last, 3, "the newest one is never lost");
+        });
+    }
+
+    struct Counted(std::sync::Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whichever end goes last takes the queue and what is left in it along.
+    #[test]
+    fn every_item_is_dropped_exactly_once() {
+        loom::model(|| {
+            let dropped = std::sync::Arc::new(AtomicUsize::new(0));
+            let (mut producer, mut consumer) = ends(2);
+            let counter = dropped.clone();
+            let pushing = thread::spawn(move || {
+                for _ in 0..2 {
+                    assert!(producer.try_push(Counted(counter.clone())).is_ok());
+                }
+            });
+            drop(consumer.pop());
+            drop(consumer);
+            pushing.join().unwrap();
+            assert_eq!(dropped.load(Relaxed), 2);
+        });
+    }
+
+    #[test]
+    fn nothing_is_lost_at_the_end() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ends(2);
+            let pushing = thread::spawn(move || {
+                producer.try_push(Box::new(1)).unwrap();
+                producer.try_push(Box::new(2)).unwrap();
+            });
+            let mut popped = Vec::new();
+            for _ in 0..2 {
+                let ended = consumer.is_abandoned();
+                popped.extend(std::iter::from_fn(|| consumer.pop()).map(|item| *item));
+                if ended {
+                    assert_eq!(popped, [1, 2], "the producer was gone before the last look");
+                }
+            }
+            pushing.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_batch_in_the_reserved_slot_is_there_when_its_barrier_is_announced() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ends(1);
+            producer.try_push(0).unwrap();
+            producer.push_overdraft(1).unwrap();
+            producer.push_overdraft(2).unwrap();
+            let pushing = thread::spawn(move || {
+                assert!(producer.push_overdraft(3).is_err() || producer.len() < 4);
+                let at = producer.push_reserved(3);
+                let announced = Some((barrier(1), producer.position()));
+                producer.publish(Control { announced, ..Control::default() });
+                at.is_ok()
+            });
+            let first = consumer.pop();
+            assert_eq!(first, Some(0));
+            if let Some((barrier, end)) = consumer.control().and_then(|new| new.announced) {
+                assert_whole(barrier);
+                let pending: Vec<_> = consumer.pending_until(end).copied().collect();
+                assert_eq!(pending.len(), end.since(consumer.position()));
+                assert!(pending.starts_with(&[1, 2, 3]), "{pending:?}");
+            }
+            assert!(pushing.join().unwrap(), "the reserved slot was free");
+        });
+    }
+
+    /// Rule U14, the receiver's part: processed before the barrier, or captured, or after it; never two.
+    #[test]
+    fn a_capture_takes_exactly_what_the_barrier_has_overtaken() {
+        loom::model(|| {
+            let (mut producer, mut consumer) = ends(2);
+            producer.try_push(Box::new(0)).unwrap();
+            let pushing = thread::spawn(move || {
+                producer.push_overdraft(Box::new(1)).unwrap();
+                let overtaking = Some((barrier(1), producer.position()));
+                producer.publish(Control { overtaking, ..Control::default() });
+                producer.push_overdraft(Box::new(2)).unwrap();
+            });
+            let mut before: Vec<i32> = consumer.pop().into_iter().map(|item| *item).collect();
+            if let Some((_, end)) = consumer.control().and_then(|new| new.overtaking) {
+                before.extend(consumer.pending_until(end).map(|item| **item));
+                assert_eq!(before, [0, 1]);
+            }
+            pushing.join().unwrap();
+            let rest: Vec<i32> = std::iter::from_fn(|| consumer.pop()).map(|item| *item).collect();
+            assert_eq!(rest, [1, 2], "what was captured is still delivered");
+        });
+    }
+}
