@@ -1,1 +1,24 @@
-//! Work in progress.
+//! The keyed state of a subtask, kept in memory as the pages that go to disk.
+//!
+//! A [`Heap`] holds every state of one subtask in frames of a fixed arena. [`Heap::freeze`] takes a consistent
+//! cut of all of it in constant time: frames that a [`Snapshot`] can see are never written again, the heap
+//! moves what it changes to other frames. The crate allocates nothing while it runs, refuses what does not
+//! fit with an error, and knows nothing of threads.
+#![no_std]
+#![cfg_attr(not(test), forbid(clippy::std_instead_of_core))]
+
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+pub mod arena;
+pub mod codec;
+
+pub mod heap;
+pub mod snapshot;
+pub mod state;
+
+pub use arena::{Arena, ArenaHandle, DefaultArena};
+pub use codec::{Bytes, Codec, CodecId, Decode, Plain, PlainData, Utf8};
+pub use heap::{Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, Value};
+pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
+pub use state::{StateError, ValueState};

@@ -1,0 +1,125 @@
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::Arena;
+
+/// A frame, or the first one of a run. Frame 0 is the heap's scratch, so 0 also stands for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FrameId(pub(crate) u32);
+
+impl FrameId {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const SCRATCH: Self = Self(0);
+
+    pub(crate) fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+/// Where things lie in an arena.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    /// Offset of `born`, a multiple of 4 in memory.
+    pub(crate) side_at: usize,
+    /// Offset of frame 0.
+    pub(crate) frames_at: usize,
+    /// Number of frames.
+    pub(crate) frames: u32,
+    /// Logarithm of the frame size.
+    pub(crate) frame_size_log2: u8,
+}
+
+/// Bytes of `born`, `link` and `mark` for each frame.
+const SIDE_LEN: usize = 9;
+/// More frames than a directory entry can name.
+const FRAMES_END: usize = 1 << 29;
+
+impl Geometry {
+    /// Divides the arena; none if it has no room for the few frames that any heap needs.
+    pub(crate) fn new(arena: &Arena<'_>, frame_size_log2: u8) -> Option<Self> {
+        let frame_size = 1_usize << frame_size_log2;
+        let side_at = arena.address().wrapping_neg() & 63;
+        // The alignment of the frames may cost up to one of it.
+        let room = arena.len().checked_sub(side_at)?.checked_sub(arena.alignment())?;
+        let frames = (room >> frame_size_log2).min(FRAMES_END - 1);
+        let frames = frames - frames * SIDE_LEN / (frame_size + SIDE_LEN) - 1;
+        let side_end = arena.address() + side_at + frames * SIDE_LEN;
+        let frames_at = side_end.next_multiple_of(arena.alignment()) - arena.address();
+        let frames = u32::try_from(frames).ok()?;
+        (frames >= 8).then_some(Self { side_at, frames_at, frames, frame_size_log2 })
+    }
+
+    pub(crate) const fn frame_size(self) -> usize {
+        1 << self.frame_size_log2
+    }
+
+    pub(crate) const fn offset(self, frame: FrameId) -> usize {
+        self.frames_at + ((frame.0 as usize) << self.frame_size_log2)
+    }
+}
+
+/// Reads frames that are not written meanwhile: all frames for the heap itself, which cannot write while it
+/// is borrowed, and for a snapshot the frames that its root leads to.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameView<'a> {
+    base: *const u8,
+    len: usize,
+    frame_size_log2: u8,
+    _arena: PhantomData<&'a [u8]>,
+}
+
+impl<'a> FrameView<'a> {
+    /// # Safety
+    /// For `'a`, no frame that is read through the view is written.
+    pub(crate) unsafe fn new(arena: &'a Arena<'_>, geometry: Geometry) -> Self {
+        Self {
+            base: arena.at(geometry.frames_at),
+            len: (geometry.frames as usize) << geometry.frame_size_log2,
+            frame_size_log2: geometry.frame_size_log2,
+            _arena: PhantomData,
+        }
+    }
+
+    pub(crate) const fn frame_size(self) -> usize {
+        1 << self.frame_size_log2
+    }
+
+    pub(crate) const fn frame_size_log2(self) -> u8 {
+        self.frame_size_log2
+    }
+
+    /// A frame's bytes; nothing for a frame that does not exist.
+    #[inline]
+    pub(crate) fn frame(self, frame: FrameId) -> &'a [u8] {
+        let offset = (frame.0 as usize) << self.frame_size_log2;
+        self.bytes(offset, self.frame_size())
+    }
+
+    /// `len` bytes at `offset` of a run; nothing if there are not so many.
+    #[inline]
+    pub(crate) fn part(self, run: FrameId, offset: usize, len: usize) -> &'a [u8] {
+        self.bytes(((run.0 as usize) << self.frame_size_log2).wrapping_add(offset), len)
+    }
+
+    /// A number in a run.
+    #[inline]
+    pub(crate) fn u32(self, run: FrameId, offset: usize) -> u32 {
+        self.part(run, offset, 4).try_into().map_or(0, u32::from_le_bytes)
+    }
+
+    #[inline]
+    fn bytes(self, offset: usize, len: usize) -> &'a [u8] {
+        if offset > self.len || len > self.len - offset {
+            return &[];
+        }
+        let start = self.base.wrapping_add(offset);
+        // SAFETY: within the frames, which are initialised and live for 'a; not written, as `new` demands.
+        unsafe { core::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl fmt::Debug for FrameView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameView").field("len", &self.len).finish_non_exhaustive()
+    }
+}

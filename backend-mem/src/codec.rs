@@ -1,0 +1,73 @@
+//! How typed keys and values become bytes and come back.
+
+use core::fmt;
+
+use crate::heap::Value;
+
+mod bytes;
+mod plain;
+
+pub use bytes::{Bytes, Utf8};
+pub use plain::{Plain, PlainData};
+
+/// Names the way a state's keys or values are encoded; goes into each snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodecId<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its version.
+    pub version: u16,
+}
+
+/// Turns items into bytes. Equal items give equal bytes.
+pub trait Codec {
+    /// What is encoded.
+    type Item: ?Sized;
+
+    /// Names the encoding.
+    const ID: CodecId<'static>;
+
+    /// Lends the item's bytes to `with`.
+    fn encoded<R>(item: &Self::Item, with: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// The hash that picks the item's key group: `hashCode()` of the same value in Java, where it has one.
+    fn key_group_hash(item: &Self::Item) -> i32;
+}
+
+/// Turns bytes back into items.
+pub trait Decode: Codec {
+    /// The item, owned.
+    type Owned;
+
+    /// Decodes a value that the heap holds.
+    ///
+    /// # Errors
+    /// The bytes are not what the codec writes.
+    fn decode(value: &Value<'_>) -> Result<Self::Owned, Malformed>;
+
+    /// The item, lent.
+    fn borrow(owned: &Self::Owned) -> &Self::Item;
+}
+
+/// Bytes in the heap are not what the codec writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The codec.
+    pub codec: CodecId<'static>,
+    /// How many bytes there are.
+    pub len: usize,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CodecId { name, version } = self.codec;
+        write!(
+            f,
+            "{} bytes of state are not what codec {name} version {version} writes; register the codec \
+            that wrote them",
+            self.len
+        )
+    }
+}
+
+impl core::error::Error for Malformed {}

@@ -1,0 +1,133 @@
+use core::fmt;
+
+use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+
+/// What a heap refuses. It is unchanged in what it holds, whatever the error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeapError {
+    /// The options make no heap.
+    InvalidOptions {
+        /// Which one, and what it must be.
+        what: &'static str,
+    },
+    /// The system did not reserve the address space.
+    Reservation {
+        /// How much was asked for.
+        bytes: u64,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// A heap lives in the arena, or did.
+    ArenaInUse,
+    /// No frame is free, nor can one be made free now. Room comes back when a snapshot is released or
+    /// entries are removed.
+    MemoryLimit {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// Four snapshots are alive; one must be released first.
+    TooManySnapshots,
+    /// No more states fit into the root frame; a larger frame holds more.
+    TooManyStates {
+        /// How many fit.
+        count_max: usize,
+    },
+    /// The name of an operator, a state or a codec is too long.
+    NameTooLong {
+        /// Its length in bytes.
+        len: usize,
+        /// The longest possible.
+        len_max: usize,
+    },
+    /// The state exists with another codec.
+    OtherCodec {
+        /// The state.
+        state: StateId,
+        /// Whether the key's codec differs; otherwise the value's does.
+        key: bool,
+    },
+    /// No such state was registered with this heap.
+    UnknownState {
+        /// The state.
+        state: StateId,
+    },
+    /// The key group belongs to another subtask.
+    ForeignKeyGroup {
+        /// The key group.
+        key_group: KeyGroup,
+        /// What this heap owns.
+        owned: KeyGroupRange,
+    },
+    /// The key is longer than the format allows.
+    KeyTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The longest possible.
+        len_max: usize,
+    },
+    /// The value is longer than the format allows.
+    ValueTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The longest possible.
+        len_max: usize,
+    },
+    /// All 2^32 epochs have been used.
+    EpochsExhausted,
+    /// An invariant of the heap does not hold: a defect in this crate.
+    Broken {
+        /// Which one.
+        what: &'static str,
+    },
+}
+
+/// A state of a heap, counted from zero in the order of registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateId(pub u16);
+
+impl fmt::Display for HeapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::InvalidOptions { what } => write!(f, "invalid heap options: {what}"),
+            Self::Reservation { bytes, errno } => {
+                write!(f, "cannot reserve {bytes} bytes of address space for the state heap (error {errno})")
+            }
+            Self::ArenaInUse => f.write_str("the arena already holds a heap; give each heap its own"),
+            Self::MemoryLimit { limit_bytes } => {
+                write!(
+                    f,
+                    "the state does not fit into its memory limit of {limit_bytes} bytes; raise the limit"
+                )
+            }
+            Self::TooManySnapshots => f.write_str("four snapshots are alive; wait until one is written"),
+            Self::TooManyStates { count_max } => {
+                write!(f, "a heap with this frame size holds {count_max} states; take larger frames")
+            }
+            Self::NameTooLong { len, len_max } => {
+                write!(f, "a name has {len} bytes; operators, states and codecs may have {len_max}")
+            }
+            Self::OtherCodec { state, key } => {
+                let part = if key { "keys" } else { "values" };
+                write!(f, "state {} already has another codec for its {part}", state.0)
+            }
+            Self::UnknownState { state } => write!(f, "state {} was never registered", state.0),
+            Self::ForeignKeyGroup { key_group, owned } => {
+                write!(f, "key group {key_group} is not among those of this subtask ({owned})")
+            }
+            Self::KeyTooLarge { len, len_max } => {
+                write!(f, "a key has {len} bytes; at most {len_max} are possible")
+            }
+            Self::ValueTooLarge { len, len_max } => {
+                write!(f, "a value has {len} bytes; at most {len_max} are possible")
+            }
+            Self::EpochsExhausted => {
+                f.write_str("the heap has been frozen 2^32 times; restore it into a new one")
+            }
+            Self::Broken { what } => {
+                write!(f, "the state heap is broken ({what}); this is a defect, please report it")
+            }
+        }
+    }
+}
+
+impl core::error::Error for HeapError {}
