@@ -19,6 +19,7 @@ pub mod key_group;
 pub mod machine;
 pub mod queue;
 pub mod reason;
+mod recent_ids;
 pub mod subtask;
 #[doc(hidden)]
 pub mod sync;

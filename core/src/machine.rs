@@ -93,7 +93,7 @@ impl Admission {
         orders: &Orders<'_, A>,
         broken: Option<&'static str>,
     ) -> Result<(), Rejected> {
-        match broken.or(orders.overflowed.then_some("ACTIONS_MAX")) {
+        match broken.or_else(|| orders.overflowed.then_some("ACTIONS_MAX")) {
             Some(invariant) => Err(self.poison(invariant)),
             None => Ok(()),
         }

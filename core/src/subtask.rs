@@ -1,11 +1,31 @@
 //! The order of steps of one subtask's checkpoint (Flink: `SubtaskCheckpointCoordinatorImpl`).
+//!
+//! A checkpoint has a synchronous part, during which the subtask takes nothing from its inputs - operators prepare,
+//! the barrier goes out, the state is frozen - and an asynchronous part, in which the frozen state becomes durable
+//! while the subtask goes on. The messages of the coordinator may be lost or come in any order (rules X19 to X25).
+//! The work of each event is bounded by `PENDING`.
+//!
+//! Which checkpoints were aborted before their barrier came is remembered exactly for the 128 ids up to the highest
+//! aborted one. Every older id counts as aborted: a checkpoint that was overtaken by 128 others has long expired, and
+//! to skip it is safe, whereas to take part in one that was aborted is not.
+//!
+//! # Invariants
+//! - SI1: no checkpoint is in the asynchronous part twice.
+//! - SI2: a checkpoint in the asynchronous part is not newer than the last one taken part in.
+//! - SI3: the checkpoint in the synchronous part is not in the asynchronous part.
+//! - SI4: during the synchronous part there is room for one more asynchronous part.
+
+mod steps;
+#[cfg(test)]
+mod tests;
 
 use heapless::VecView;
 
 use crate::gate::AlignmentMetrics;
 use crate::ids::{Barrier, CheckpointId};
-use crate::machine::{Admission, Rejected};
+use crate::machine::{Admission, Orders, Rejected, first_broken};
 use crate::reason::FailureReason;
+use crate::recent_ids::RecentIds;
 use crate::time::{Millis, Now};
 
 /// What happened at or around the subtask.
@@ -70,7 +90,7 @@ pub enum SubtaskAction {
     BroadcastCancel(CheckpointId),
     /// Make the frozen state durable, then report `Persisted` or `PersistFailed`.
     Persist(CheckpointId),
-    /// Give up the asynchronous part; nothing need be reported.
+    /// Let go of the frozen state and what was written of it; nothing need be reported.
     CancelPersist(CheckpointId),
     /// Tell the coordinator that this subtask's part is durable.
     Acknowledge {
@@ -97,19 +117,59 @@ pub enum SubtaskAction {
 }
 
 /// One subtask's part in checkpoints, of which up to `PENDING` may be in the asynchronous part.
-#[derive(Debug, Default)]
+///
+/// A further one is declined, so `PENDING` should exceed the coordinator's `max_concurrent`: the news that an aborted
+/// checkpoint is off may come after the next one's barrier.
+#[derive(Clone, Debug)]
 pub struct Subtask<const PENDING: usize> {
     admission: Admission,
+    state: State,
+    persisting: [Option<Snapshot>; PENDING],
+    /// The newest checkpoint this subtask took part in, skipped or gave up.
+    last: Option<CheckpointId>,
+    latest_completed: Option<CheckpointId>,
+    aborted: RecentIds,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    AwaitingStart,
+    Running,
+    /// In the synchronous part of a checkpoint, which may have been aborted meanwhile.
+    Snapshotting {
+        snapshot: Snapshot,
+        aborted: bool,
+    },
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Snapshot {
+    id: CheckpointId,
+    alignment: AlignmentMetrics,
+}
+
+impl<const PENDING: usize> Default for Subtask<PENDING> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<const PENDING: usize> Subtask<PENDING> {
     /// The most actions that one event gives.
-    pub const ACTIONS_MAX: usize = 4;
+    pub const ACTIONS_MAX: usize = 3;
 
     /// A subtask that has not started.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            admission: Admission::default(),
+            state: State::AwaitingStart,
+            persisting: [None; PENDING],
+            last: None,
+            latest_completed: None,
+            aborted: RecentIds::default(),
+        }
     }
 
     /// Takes an event and writes what must be done into `out`, in order.
@@ -123,7 +183,71 @@ impl<const PENDING: usize> Subtask<PENDING> {
         out: &mut VecView<SubtaskAction>,
     ) -> Result<(), Rejected> {
         self.admission.admit(now, out, Self::ACTIONS_MAX)?;
-        let _ = event;
+        let mut orders = Orders::new(out, Self::ACTIONS_MAX);
+        self.step(now, event, &mut orders)?;
+        self.admission.conclude(&orders, self.broken_invariant())
+    }
+
+    fn step(
+        &mut self,
+        now: Now,
+        event: SubtaskEvent,
+        orders: &mut Orders<'_, SubtaskAction>,
+    ) -> Result<(), Rejected> {
+        match (self.state, event) {
+            (State::AwaitingStart, SubtaskEvent::Started) => self.state = State::Running,
+            (_, SubtaskEvent::Started) => return unexpected("the subtask has started already"),
+            (_, SubtaskEvent::Stopped) => self.on_stopped(orders),
+            (
+                State::Snapshotting { .. },
+                SubtaskEvent::TriggerReceived(_) | SubtaskEvent::AlignmentCompleted { .. },
+            ) => {
+                return unexpected("nothing may be taken from the inputs during the synchronous part");
+            }
+            (State::Running, SubtaskEvent::TriggerReceived(barrier)) => {
+                let start_delay = now.wall.since(barrier.triggered_at);
+                self.running_on_barrier(
+                    barrier,
+                    AlignmentMetrics { start_delay, ..Default::default() },
+                    orders,
+                );
+            }
+            (State::Running, SubtaskEvent::AlignmentCompleted { barrier, alignment }) => {
+                self.running_on_barrier(barrier, alignment, orders);
+            }
+            (_, SubtaskEvent::TriggerReceived(barrier)) => not_running_on_trigger(barrier.id, orders),
+            (_, SubtaskEvent::AlignmentCompleted { barrier, .. }) => {
+                orders.push(SubtaskAction::BroadcastCancel(barrier.id)); // Rule X4.
+            }
+            (_, SubtaskEvent::AlignmentAborted { id, reason }) => self.give_up(id, reason, orders),
+            (State::Snapshotting { snapshot, aborted }, SubtaskEvent::SnapshotTaken(id))
+                if snapshot.id == id =>
+            {
+                self.snapshotting_on_taken(snapshot, aborted, orders);
+            }
+            (State::Snapshotting { snapshot, .. }, SubtaskEvent::SnapshotFailed(id)) if snapshot.id == id => {
+                self.state = State::Stopped;
+                orders.push(SubtaskAction::FailTask(id)); // Rule X12.
+            }
+            (_, SubtaskEvent::SnapshotTaken(_) | SubtaskEvent::SnapshotFailed(_)) => {
+                return unexpected("no snapshot of this checkpoint is being taken");
+            }
+            (_, SubtaskEvent::Persisted(id) | SubtaskEvent::PersistFailed { id, .. })
+                if self.last < Some(id) =>
+            {
+                return unexpected("this checkpoint has not been taken yet");
+            }
+            (_, SubtaskEvent::Persisted(id)) => self.on_persisted(id, orders),
+            (_, SubtaskEvent::PersistFailed { id, reason }) => self.on_persist_failed(id, reason, orders),
+            (_, SubtaskEvent::AbortNotified { id, latest_completed }) => {
+                self.on_abort_notified(id, latest_completed, orders);
+            }
+            (_, SubtaskEvent::CompleteNotified(id)) => self.complete(id, orders),
+            (_, SubtaskEvent::SubsumeNotified(id)) if self.is_running() => {
+                orders.push(SubtaskAction::NotifySubsume(id)); // Rule X24.
+            }
+            (_, SubtaskEvent::SubsumeNotified(_)) => {}
+        }
         Ok(())
     }
 
@@ -133,8 +257,55 @@ impl<const PENDING: usize> Subtask<PENDING> {
         None
     }
 
-    /// Asserts every invariant.
-    pub fn check(&self) {
-        assert!(self.admission.broken().is_none());
+    /// Whether the subtask processes records.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        matches!(self.state, State::Running | State::Snapshotting { .. })
     }
+
+    /// How many checkpoints are in the asynchronous part. A subtask that stops should wait until there is none.
+    #[must_use]
+    pub fn persisting_count(&self) -> usize {
+        self.persisting.iter().flatten().count()
+    }
+
+    /// The newest checkpoint that the subtask knows to be complete.
+    #[must_use]
+    pub const fn latest_completed(&self) -> Option<CheckpointId> {
+        self.latest_completed
+    }
+
+    /// Asserts every invariant.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check(&self) {
+        assert_eq!(self.broken_invariant(), None);
+    }
+
+    fn broken_invariant(&self) -> Option<&'static str> {
+        let is_once =
+            |id| self.persisting.iter().flatten().filter(|persisting| persisting.id == id).count() == 1;
+        first_broken(&[
+            ("SI1", self.persisting.iter().flatten().all(|persisting| is_once(persisting.id))),
+            ("SI2", self.persisting.iter().flatten().all(|persisting| Some(persisting.id) <= self.last)),
+        ])
+        .or_else(|| {
+            let State::Snapshotting { snapshot, .. } = self.state else { return None };
+            first_broken(&[
+                ("SI3", self.persisting.iter().flatten().all(|persisting| persisting.id != snapshot.id)),
+                ("SI4", self.persisting.iter().any(Option::is_none)),
+            ])
+        })
+    }
+}
+
+const fn unexpected(what: &'static str) -> Result<(), Rejected> {
+    Err(Rejected::Unexpected { what })
+}
+
+fn not_running_on_trigger(id: CheckpointId, orders: &mut Orders<'_, SubtaskAction>) {
+    orders.push(SubtaskAction::BroadcastCancel(id));
+    let reason = FailureReason::CheckpointDeclinedTaskNotReady;
+    orders.push(SubtaskAction::Decline { id, reason }); // Rules X1 and X4.
 }

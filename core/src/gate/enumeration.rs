@@ -56,7 +56,7 @@ impl World<'_> {
         assert!(!left, "a channel stays blocked: {:?}", self.log);
         assert!(self.gate.is_finished(), "{:?}", self.log);
         assert!(
-            self.started.is_none_or(|id| self.ended[id as usize]),
+            self.started.is_none_or(|id| self.ended[index(id)]),
             "{:?} has no end: {:?}",
             self.started,
             self.log
@@ -89,9 +89,9 @@ impl World<'_> {
                 GateAction::AbortCheckpoint { id, .. } => {
                     self.end(id.0);
                     // The marker of a later checkpoint drops the one that was being aligned.
-                    let dropped = self.started.filter(|&old| old < id.0 && !self.ended[old as usize]);
+                    let dropped = self.started.filter(|&old| old < id.0 && !self.ended[index(old)]);
                     if let (Item::Cancel(_), Some(old)) = (item, dropped) {
-                        self.ended[old as usize] = true;
+                        self.ended[index(old)] = true;
                     }
                 }
                 GateAction::Block(_) => {
@@ -104,8 +104,8 @@ impl World<'_> {
     }
 
     fn end(&mut self, id: u64) {
-        assert!(!self.ended[id as usize], "{id} ends twice: {:?}", self.log);
-        self.ended[id as usize] = true;
+        assert!(!self.ended[index(id)], "{id} ends twice: {:?}", self.log);
+        self.ended[index(id)] = true;
     }
 
     /// Each channel was read up to its barrier of `id` and no further, or has ended.
@@ -117,6 +117,10 @@ impl World<'_> {
             assert!(at_barrier || ended_without, "{id} cuts at {taken:?}: {:?}", self.log);
         }
     }
+}
+
+fn index(id: u64) -> usize {
+    usize::try_from(id).unwrap()
 }
 
 fn barrier(id: u64) -> Barrier {
