@@ -12,6 +12,8 @@ extern crate std;
 
 pub mod arena;
 pub mod codec;
+#[cfg(feature = "std")]
+pub mod disk;
 
 pub mod heap;
 pub mod snapshot;
@@ -19,6 +21,8 @@ pub mod state;
 
 pub use arena::{Arena, ArenaHandle, DefaultArena};
 pub use codec::{Bytes, Codec, CodecId, Decode, Plain, PlainData, Utf8};
+#[cfg(feature = "std")]
+pub use disk::{MemDisk, MmapDisk};
 pub use heap::{Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, Value};
 pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
 pub use state::{StateError, ValueState};
