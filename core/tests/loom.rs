@@ -37,6 +37,14 @@ mod models {
         assert_eq!(barrier.triggered_at, Millis(barrier.id.0 * 10), "torn");
     }
 
+    /// Explores `model`, which notes when it gets to what it is about, and demands that it does.
+    fn explore(model: impl Fn(&AtomicUsize) + Sync + Send + 'static) {
+        let reached = std::sync::Arc::new(AtomicUsize::new(0));
+        let counter = reached.clone();
+        loom::model(move || model(&counter));
+        assert_ne!(reached.load(Relaxed), 0, "no interleaving gets there");
+    }
+
     /// Boxes, so that an item taken twice or read too early is more than a wrong number.
     #[test]
     fn items_arrive_once_and_in_order() {
@@ -78,8 +86,8 @@ mod models {
         loom::model(|| {
             let (mut producer, mut consumer) = ends::<u8>(1);
             let publishing = thread::spawn(move || {
-                for id in 1..4 {
-                    let announced = Some((barrier(id), Position(id as usize)));
+                for (id, position) in (1..4).zip(1..) {
+                    let announced = Some((barrier(id), Position(position)));
                     producer.publish(Control { announced, ..Control::default() });
                 }
             });
@@ -87,7 +95,7 @@ mod models {
             let mut look = |consumer: &mut Consumer<_>| {
                 if let Some((barrier, position)) = consumer.control().and_then(|new| new.announced) {
                     assert_whole(barrier);
-                    assert_eq!(position, Position(barrier.id.0 as usize), "torn");
+                    assert_eq!(Ok(position.0), usize::try_from(barrier.id.0), "torn");
                     assert!(barrier.id.0 > last, "{} after {last}", barrier.id);
                     last = barrier.id.0;
                 }
@@ -129,7 +137,7 @@ mod models {
 
     #[test]
     fn nothing_is_lost_at_the_end() {
-        loom::model(|| {
+        explore(|reached| {
             let (mut producer, mut consumer) = ends(2);
             let pushing = thread::spawn(move || {
                 producer.try_push(Box::new(1)).unwrap();
@@ -140,6 +148,7 @@ mod models {
                 let ended = consumer.is_abandoned();
                 popped.extend(std::iter::from_fn(|| consumer.pop()).map(|item| *item));
                 if ended {
+                    reached.fetch_add(1, Relaxed);
                     assert_eq!(popped, [1, 2], "the producer was gone before the last look");
                 }
             }
@@ -149,7 +158,7 @@ mod models {
 
     #[test]
     fn a_batch_in_the_reserved_slot_is_there_when_its_barrier_is_announced() {
-        loom::model(|| {
+        explore(|reached| {
             let (mut producer, mut consumer) = ends(1);
             producer.try_push(0).unwrap();
             producer.push_overdraft(1).unwrap();
@@ -167,6 +176,7 @@ mod models {
                 assert_whole(barrier);
                 let pending: Vec<_> = consumer.pending_until(end).copied().collect();
                 assert_eq!(pending.len(), end.since(consumer.position()));
+                reached.fetch_add(1, Relaxed);
                 assert!(pending.starts_with(&[1, 2, 3]), "{pending:?}");
             }
             assert!(pushing.join().unwrap(), "the reserved slot was free");
@@ -176,7 +186,7 @@ mod models {
     /// Rule U14, the receiver's part: processed before the barrier, or captured, or after it; never two.
     #[test]
     fn a_capture_takes_exactly_what_the_barrier_has_overtaken() {
-        loom::model(|| {
+        explore(|reached| {
             let (mut producer, mut consumer) = ends(2);
             producer.try_push(Box::new(0)).unwrap();
             let pushing = thread::spawn(move || {
@@ -188,6 +198,7 @@ mod models {
             let mut before: Vec<i32> = consumer.pop().into_iter().map(|item| *item).collect();
             if let Some((_, end)) = consumer.control().and_then(|new| new.overtaking) {
                 before.extend(consumer.pending_until(end).map(|item| **item));
+                reached.fetch_add(1, Relaxed);
                 assert_eq!(before, [0, 1]);
             }
             pushing.join().unwrap();
