@@ -3,6 +3,7 @@
 pub mod actor;
 pub mod driver;
 pub mod files;
+pub mod inputs;
 pub mod operator;
 pub mod output;
 pub mod record;
