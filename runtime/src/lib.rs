@@ -4,6 +4,7 @@ pub mod actor;
 pub mod driver;
 pub mod files;
 pub mod inputs;
+pub mod line_source;
 pub mod operator;
 pub mod output;
 pub mod record;
