@@ -88,3 +88,13 @@ pub(crate) fn expect_zero(what: &'static str, offset: usize, bytes: &[u8]) -> Re
 pub(crate) const fn corrupt(what: &'static str, offset: usize, expected: u64, found: u64) -> FormatError {
     FormatError::Corrupt { what, offset: offset as u64, expected, found }
 }
+
+/// Fails with [`FormatError::Corrupt`] unless the eight bytes are these.
+pub(crate) const fn expect_magic(
+    what: &'static str,
+    offset: usize,
+    expected: [u8; 8],
+    found: [u8; 8],
+) -> Result<(), FormatError> {
+    expect_eq(what, offset, u64::from_le_bytes(expected), u64::from_le_bytes(found))
+}

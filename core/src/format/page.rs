@@ -166,7 +166,6 @@ pub const fn records_offset_min(n_slots: usize) -> usize {
 
 /// The fingerprint that a key's 64-bit hash puts into its tag: 1 to 126, from the hash's bits 32 to 38.
 #[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "seven bits")]
 pub const fn fingerprint(hash: u64) -> u8 {
     let bits = ((hash >> 32) & 0x7f) as u8;
     (bits % FINGERPRINT_MAX).saturating_add(1)

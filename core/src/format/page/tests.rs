@@ -51,8 +51,8 @@ fn an_overflow_reference_is_read_back() {
     let mut frame = page_with_one_record();
     let reference = OverflowRef { first_lpn: U32::new(7), len: U32::new(5000), digest: U64::new(0) };
     let top = 256 - 4 - 3 - 16;
-    frame[36] = top as u8;
-    frame[86] = top as u8;
+    frame[36] = 233;
+    frame[86] = 233;
     frame[top..top + 7].copy_from_slice(b"\x03\0\x10\x80key");
     frame[top + 7..].copy_from_slice(reference.as_bytes());
     assert_eq!(only_record(&frame).unwrap().value, Content::Overflow(reference));

@@ -1,0 +1,156 @@
+use std::vec::Vec;
+
+use super::*;
+use crate::format::EncodeError;
+
+const HEADER: ManifestHeader<'_> = ManifestHeader {
+    is_finished: false,
+    checkpoint: 7,
+    job_id: 0x1234_5678_9abc_def0,
+    job_name: "word count",
+    wall_time_ms: 1_700_000_000_000,
+    max_parallelism: 128,
+    hash_seed: 99,
+};
+
+fn segment(name: &str) -> SegmentRef<'_> {
+    SegmentRef {
+        file_name: name,
+        file_id: 5,
+        len: 8192,
+        used_len: 8192,
+        footer_checksum: 17,
+        key_groups: KeyGroupRange { first: KeyGroup(0), last: KeyGroup(63) },
+    }
+}
+
+fn sample() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    let mut source = manifest.vertex(&Vertex { uid: "source", parallelism: 2 }).unwrap();
+    for index in 0..2 {
+        let mut subtask = source.subtask(Subtask { index, is_finished: index == 1 }).unwrap();
+        let state = InlineState { operator: "lines", name: "positions", mode: StateMode::Split };
+        let mut state = subtask.state(&state).unwrap();
+        state.partition(b"first").unwrap();
+        state.partition(b"").unwrap();
+        let empty = InlineState { operator: "lines", name: "nothing", mode: StateMode::Plain };
+        subtask.state(&empty).unwrap();
+    }
+    let mut count = manifest.vertex(&Vertex { uid: "count", parallelism: 2 }).unwrap();
+    let mut subtask = count.subtask(Subtask { index: 1, is_finished: false }).unwrap();
+    subtask.segment(&segment("chk-7/3-0.seg")).unwrap();
+    subtask.segment(&segment("shared/3-5-0.seg")).unwrap();
+    assert_eq!(manifest.finish().unwrap(), 4096);
+    bytes
+}
+
+#[test]
+fn a_manifest_is_read_back() {
+    let bytes = sample();
+    assert_eq!(bytes.len(), 4096);
+    let view = ManifestView::parse(&bytes).unwrap();
+    assert_eq!(*view.header(), HEADER);
+    let vertices: Vec<_> = view.vertices().collect();
+    assert_eq!(vertices.iter().map(|vertex| vertex.uid).collect::<Vec<_>>(), ["source", "count"]);
+
+    let subtasks: Vec<_> = vertices[0].subtasks().collect();
+    assert_eq!(
+        subtasks.iter().map(|subtask| (subtask.index, subtask.is_finished)).collect::<Vec<_>>(),
+        [(0, false), (1, true)]
+    );
+    for subtask in &subtasks {
+        let states: Vec<_> = subtask.states().collect();
+        assert_eq!((states[0].name, states[0].mode), ("positions", StateMode::Split));
+        assert_eq!(states[0].partitions().collect::<Vec<_>>(), [b"first".as_slice(), b""]);
+        assert_eq!((states[1].name, states[1].partitions().count()), ("nothing", 0));
+        assert_eq!((states.len(), subtask.segments().count()), (2, 0));
+    }
+    let subtasks: Vec<_> = vertices[1].subtasks().collect();
+    let segments: Vec<_> = subtasks[0].segments().collect();
+    assert_eq!(segments, [segment("chk-7/3-0.seg"), segment("shared/3-5-0.seg")]);
+    assert_eq!((subtasks.len(), subtasks[0].states().count()), (1, 0));
+}
+
+#[test]
+fn every_change_of_a_byte_is_found() {
+    let bytes = sample();
+    for at in 0..bytes.len() {
+        for change in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= change;
+            assert!(ManifestView::parse(&damaged).is_err(), "byte {at} ^ {change:#x}");
+        }
+    }
+}
+
+#[test]
+fn every_truncation_and_extension_is_found() {
+    let bytes = sample();
+    for len in 0..bytes.len() {
+        assert!(ManifestView::parse(&bytes[..len]).is_err(), "cut to {len}");
+    }
+    let longer = [bytes.as_slice(), &[0]].concat();
+    assert!(ManifestView::parse(&longer).is_err());
+    let twice = [bytes.as_slice(), bytes.as_slice()].concat();
+    assert!(ManifestView::parse(&twice).is_err());
+}
+
+#[test]
+fn a_newer_version_is_unsupported_not_corrupt() {
+    let mut bytes = sample();
+    bytes[8] = 2;
+    let error = ManifestView::parse(&bytes).unwrap_err();
+    assert_eq!(error, FormatError::Unsupported { what: "version of a manifest", value: 2 });
+}
+
+#[test]
+fn a_file_name_cannot_lead_out_of_the_folder() {
+    for name in ["", "/etc/passwd", "../x", "a/../b", "a//b", "a/", ".", "a\\b"] {
+        let mut bytes = Vec::new();
+        let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+        let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: 1 }).unwrap();
+        let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+        let refused = subtask.segment(&segment(name)).unwrap_err();
+        assert!(matches!(refused, EncodeError::WrongOrder { .. }), "{name:?}");
+    }
+}
+
+#[test]
+fn the_encoder_refuses_what_the_view_would() {
+    let mut bytes = Vec::new();
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    assert!(manifest.vertex(&Vertex { uid: "v", parallelism: 129 }).is_err());
+    let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: 2 }).unwrap();
+    assert!(vertex.subtask(Subtask { index: 2, is_finished: false }).is_err());
+    vertex.subtask(Subtask { index: 1, is_finished: false }).unwrap();
+    assert!(vertex.subtask(Subtask { index: 1, is_finished: false }).is_err());
+    let mut vertex = manifest.vertex(&Vertex { uid: "w", parallelism: 2 }).unwrap();
+    let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    subtask.state(&InlineState { operator: "o", name: "n", mode: StateMode::Union }).unwrap();
+    assert!(subtask.segment(&segment("late.seg")).is_err());
+}
+
+#[test]
+fn a_manifest_of_several_blocks_is_read_back() {
+    for len in (4000..4200).chain([70_000]) {
+        let mut bytes = Vec::new();
+        let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+        let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: 1 }).unwrap();
+        let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+        let state = InlineState { operator: "o", name: "n", mode: StateMode::Broadcast };
+        subtask.state(&state).unwrap().partition(&std::vec![7; len]).unwrap();
+        assert_eq!(manifest.finish().unwrap(), bytes.len() as u64);
+        let view = ManifestView::parse(&bytes).unwrap();
+        let subtask = view.vertices().next().unwrap().subtasks().next().unwrap();
+        let state = subtask.states().next().unwrap();
+        assert_eq!(state.partitions().map(<[u8]>::len).collect::<Vec<_>>(), [len]);
+    }
+}
+
+#[test]
+fn a_full_buffer_is_said_so() {
+    let mut buffer = heapless::Vec::<u8, 64>::new();
+    let refused = ManifestEncoder::new(buffer.as_mut_view(), &HEADER).unwrap_err();
+    assert_eq!(refused, EncodeError::Sink(crate::format::Full));
+}

@@ -1,0 +1,166 @@
+//! One element after the other, and the check of them all.
+
+use super::layouts::{TAG_END, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK, TAG_VERTEX, split_name};
+use super::*;
+
+/// An element, checked by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Element<'a> {
+    End,
+    Vertex(Vertex<'a>),
+    Subtask(Subtask),
+    Segment(SegmentRef<'a>),
+    State(InlineState<'a>),
+    Partition(&'a [u8]),
+}
+
+impl Element<'_> {
+    /// How deep it nests: an element belongs to the last one before it of a lower depth.
+    pub(super) const fn depth(&self) -> u8 {
+        match self {
+            Self::End | Self::Vertex(_) => 0,
+            Self::Subtask(_) => 1,
+            Self::Segment(_) | Self::State(_) => 2,
+            Self::Partition(_) => 3,
+        }
+    }
+}
+
+/// Takes an element off the front of `bytes`, which lie at `at`.
+pub(super) fn split(bytes: &[u8], at: usize) -> Result<(Element<'_>, &[u8]), FormatError> {
+    let Ok((head, rest)) = ElementHead::ref_from_prefix(bytes) else {
+        return Err(corrupt("length of an element", at, ElementHead::LEN as u64, bytes.len() as u64));
+    };
+    expect_zero("reserved bytes of an element", at, &head.reserved)?;
+    let Some((body, behind)) = rest.split_at_checked(head.len.get() as usize) else {
+        return Err(corrupt("length of an element", at, rest.len() as u64, head.len.get().into()));
+    };
+    let at = at.saturating_add(ElementHead::LEN);
+    let element = match head.tag {
+        TAG_END => expect_eq("length of the end", at, 0, body.len() as u64).map(|()| Element::End)?,
+        TAG_VERTEX => Element::Vertex(vertex(body, at)?),
+        TAG_SUBTASK => Element::Subtask(subtask(body, at)?),
+        TAG_SEGMENT => Element::Segment(segment(body, at)?),
+        TAG_STATE => Element::State(state(body, at)?),
+        TAG_PARTITION => Element::Partition(body),
+        other => return Err(FormatError::Unsupported { what: "manifest element", value: other.into() }),
+    };
+    Ok((element, behind))
+}
+
+fn vertex(body: &[u8], at: usize) -> Result<Vertex<'_>, FormatError> {
+    let Ok((raw, uid)) = VertexElement::ref_from_prefix(body) else {
+        return Err(corrupt("length of a vertex", at, VertexElement::LEN as u64, body.len() as u64));
+    };
+    let parallelism = raw.parallelism.get();
+    expect_within("parallelism", at, (1, PARALLELISM_MAX.into()), parallelism.into())?;
+    let (uid, _) = split_name("uid of a vertex", uid, uid.len(), at)?;
+    Ok(Vertex { uid, parallelism })
+}
+
+fn subtask(body: &[u8], at: usize) -> Result<Subtask, FormatError> {
+    let Ok(raw) = SubtaskElement::ref_from_bytes(body) else {
+        return Err(corrupt("length of a subtask", at, SubtaskElement::LEN as u64, body.len() as u64));
+    };
+    expect_within("flags of a subtask", at, (0, SUBTASK_FLAG_FINISHED.into()), raw.flags.get().into())?;
+    expect_eq("reserved field of a subtask", at, 0, raw.reserved.get().into())?;
+    let is_finished = raw.flags.get() & SUBTASK_FLAG_FINISHED != 0;
+    Ok(Subtask { index: raw.index.get(), is_finished })
+}
+
+fn segment(body: &[u8], at: usize) -> Result<SegmentRef<'_>, FormatError> {
+    let Ok((raw, name)) = SegmentElement::ref_from_prefix(body) else {
+        return Err(corrupt("length of a segment", at, SegmentElement::LEN as u64, body.len() as u64));
+    };
+    let (first, last) = (raw.first_key_group.get(), raw.last_key_group.get());
+    expect_within("last key group", at, (0, u64::from(PARALLELISM_MAX).saturating_sub(1)), last.into())?;
+    expect_within("first key group", at, (0, last.into()), first.into())?;
+    expect_within("bytes needed of a file", at, (0, raw.len.get()), raw.used_len.get())?;
+    let (file_name, _) = split_name("file name", name, name.len(), at)?;
+    check_file_name(file_name, at)?;
+    Ok(SegmentRef {
+        file_name,
+        file_id: u128::from_le_bytes(raw.file_id),
+        len: raw.len.get(),
+        used_len: raw.used_len.get(),
+        footer_checksum: raw.footer_checksum.get(),
+        key_groups: KeyGroupRange { first: KeyGroup(first), last: KeyGroup(last) },
+    })
+}
+
+/// A file name must stay within the job's folder: plain names with `/` between them.
+pub(super) fn is_file_name(name: &str) -> bool {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']);
+    name.split('/').all(is_plain)
+}
+
+fn check_file_name(name: &str, at: usize) -> Result<(), FormatError> {
+    if is_file_name(name) { Ok(()) } else { Err(corrupt("file name", at, 1, 0)) }
+}
+
+fn state(body: &[u8], at: usize) -> Result<InlineState<'_>, FormatError> {
+    let Ok((raw, names)) = StateElement::ref_from_prefix(body) else {
+        return Err(corrupt("length of a state", at, StateElement::LEN as u64, body.len() as u64));
+    };
+    let Some(mode) = StateMode::from_number(raw.mode) else {
+        return Err(FormatError::Unsupported { what: "mode of a state", value: raw.mode.into() });
+    };
+    expect_eq("reserved byte of a state", at, 0, raw.reserved.into())?;
+    let (operator, name) = split_name("operator of a state", names, raw.operator_len.get().into(), at)?;
+    let (name, _) = split_name("name of a state", name, name.len(), at)?;
+    Ok(InlineState { operator, name, mode })
+}
+
+/// Checks the elements in `bytes`, which lie at `base` and end with the manifest.
+pub(super) fn check(bytes: &[u8], base: usize) -> Result<(), FormatError> {
+    let mut nesting = Nesting::default();
+    let mut rest = bytes;
+    loop {
+        let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
+        let (element, behind) = split(rest, at)?;
+        rest = behind;
+        if matches!(element, Element::End) {
+            break;
+        }
+        nesting.enter(&element, at)?;
+    }
+    let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
+    let padding_len = rest.len().saturating_sub(ManifestTail::LEN);
+    expect_within("end of the elements", at, (ManifestTail::LEN as u64, u64::MAX), rest.len() as u64)?;
+    expect_within("padding of the manifest", at, (0, MANIFEST_BLOCK_SIZE as u64), padding_len as u64)?;
+    expect_zero("padding of the manifest", at, rest.get(..padding_len).unwrap_or(&[]))
+}
+
+/// Where in the nesting the walk is.
+#[derive(Debug, Default)]
+struct Nesting {
+    parallelism: u32,
+    /// The lowest index that the next subtask may have.
+    subtasks_from: u32,
+    /// Depth of elements that may follow.
+    depth_max: u8,
+    is_behind_state: bool,
+}
+
+impl Nesting {
+    fn enter(&mut self, element: &Element<'_>, at: usize) -> Result<(), FormatError> {
+        expect_within("nesting of elements", at, (0, self.depth_max.into()), element.depth().into())?;
+        match element {
+            Element::Vertex(vertex) => {
+                *self = Self { parallelism: vertex.parallelism, depth_max: 1, ..Self::default() };
+            }
+            Element::Subtask(subtask) => {
+                let indices = (self.subtasks_from.into(), u64::from(self.parallelism).saturating_sub(1));
+                expect_within("index of a subtask", at, indices, subtask.index.into())?;
+                self.subtasks_from = subtask.index.saturating_add(1);
+                (self.depth_max, self.is_behind_state) = (2, false);
+            }
+            Element::Segment(_) => {
+                expect_eq("segments behind a state", at, 0, self.is_behind_state.into())?;
+            }
+            Element::State(_) => (self.depth_max, self.is_behind_state) = (3, true),
+            Element::Partition(_) | Element::End => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,412 @@
+use core::str;
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::super::checksum::{Checksum, PART_FOOTER};
+use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
+use super::super::layout::layout;
+use super::super::sink::Sink;
+use super::{EncodeError, SegmentHeader, SegmentTrailer, name_len};
+
+layout! {
+    /// The start of the footer. The key groups' rows follow, then the states.
+    pub struct FooterHead {
+        /// Checksum in the segment's header.
+        pub header_checksum: U32,
+        /// Key groups that have pages.
+        pub key_group_count: U32,
+        /// States.
+        pub state_count: U32,
+        /// Other files that the index rows refer to: 0.
+        pub file_count: U32,
+        /// Frames in this file.
+        pub frame_count: U64,
+        /// Bytes of all indexes.
+        pub index_len: U64,
+        /// Entries of all states.
+        pub entry_count: U64,
+        /// 0.
+        pub reserved: U64,
+    }
+}
+
+layout! {
+    /// Where a key group lies. Rows ascend by key group; frames and indexes lie in the same order, without gaps.
+    pub struct KeyGroupRow {
+        /// The key group.
+        pub key_group: U16,
+        /// States that have pages in it.
+        pub section_count: U16,
+        /// Length of its index.
+        pub index_len: U32,
+        /// Where its index begins in the file.
+        pub index_offset: U64,
+        /// Its first frame.
+        pub first_frame: U32,
+        /// Its frames.
+        pub frame_count: U32,
+        /// Checksum of its index.
+        pub index_checksum: U32,
+        /// Deltas on top: 0.
+        pub delta_count: U32,
+    }
+}
+
+layout! {
+    /// A state of the registry. Operator, state, key codec and value codec follow by name, in UTF-8.
+    pub struct StateHead {
+        /// The number that pages and indexes use. States ascend by it.
+        pub state_id: U16,
+        /// None is defined: 0.
+        pub flags: U16,
+        /// Length of the operator's name.
+        pub operator_len: U16,
+        /// Length of the state's name.
+        pub state_len: U16,
+        /// Length of the key codec's name.
+        pub key_codec_len: U16,
+        /// Version of the key codec.
+        pub key_codec_version: U16,
+        /// Length of the value codec's name.
+        pub value_codec_len: U16,
+        /// Version of the value codec.
+        pub value_codec_version: U16,
+        /// Entries in all key groups of the segment.
+        pub entry_count: U64,
+    }
+}
+
+/// A state of the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateEntry<'a> {
+    /// The number that pages and indexes use.
+    pub state_id: u16,
+    /// The operator.
+    pub operator: &'a str,
+    /// The state.
+    pub state: &'a str,
+    /// Name of the key codec.
+    pub key_codec: &'a str,
+    /// Version of the key codec.
+    pub key_codec_version: u16,
+    /// Name of the value codec.
+    pub value_codec: &'a str,
+    /// Version of the value codec.
+    pub value_codec_version: u16,
+    /// Entries in all key groups of the segment.
+    pub entry_count: u64,
+}
+
+/// The footer's counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FooterTotals {
+    /// Key groups that have pages.
+    pub key_group_count: u32,
+    /// States.
+    pub state_count: u32,
+    /// Frames in this file.
+    pub frame_count: u64,
+    /// Bytes of all indexes.
+    pub index_len: u64,
+    /// Entries of all states.
+    pub entry_count: u64,
+}
+
+/// A footer, all of it checked against the header and the trailer.
+#[derive(Clone, Copy, Debug)]
+pub struct FooterView<'a> {
+    head: &'a FooterHead,
+    key_groups: &'a [KeyGroupRow],
+    states: &'a [u8],
+}
+
+impl<'a> FooterView<'a> {
+    /// Checks the footer `bytes`: its checksum, and that frames, indexes, footer and trailer lie in order
+    /// without gaps, so that every byte of the file belongs to something.
+    ///
+    /// # Errors
+    /// `Corrupt`, or `Unsupported` for references to other files. Offsets are those in the file.
+    pub fn parse(
+        bytes: &'a [u8],
+        header: &SegmentHeader,
+        trailer: &SegmentTrailer,
+    ) -> Result<Self, FormatError> {
+        Self::check(bytes, header, trailer).map_err(|error| error.within(trailer.footer_offset))
+    }
+
+    fn check(bytes: &'a [u8], header: &SegmentHeader, trailer: &SegmentTrailer) -> Result<Self, FormatError> {
+        expect_eq("length of the footer", 0, trailer.footer_len, bytes.len() as u64)?;
+        if header.file_id != trailer.file_id {
+            let low =
+                |id: u128| u64::from_le_bytes(id.to_le_bytes().first_chunk().copied().unwrap_or([0; 8]));
+            return Err(corrupt("file id of the trailer", 0, low(header.file_id), low(trailer.file_id)));
+        }
+        let found = header.identity(PART_FOOTER).checksum(bytes);
+        expect_eq("checksum of the footer", 0, u64::from(trailer.footer_checksum), u64::from(found))?;
+        let cut = || corrupt("length of the footer", 0, FooterHead::LEN as u64, bytes.len() as u64);
+        let (head, rest) = FooterHead::ref_from_prefix(bytes).map_err(|_| cut())?;
+        let count = head.key_group_count.get() as usize;
+        let (key_groups, states) =
+            <[KeyGroupRow]>::ref_from_prefix_with_elems(rest, count).map_err(|_| cut())?;
+        let footer = Self { head, key_groups, states };
+        footer.check_head(header)?;
+        footer.check_key_groups(header)?;
+        footer.check_states()?;
+        footer.check_places(header, trailer)?;
+        Ok(footer)
+    }
+
+    fn check_head(&self, header: &SegmentHeader) -> Result<(), FormatError> {
+        let of_header = header.encode().checksum.get();
+        expect_eq("checksum of the header", 0, u64::from(of_header), self.head.header_checksum.get().into())?;
+        expect_eq("reserved field of the footer", 40, 0, self.head.reserved.get())?;
+        match self.head.file_count.get() {
+            0 => Ok(()),
+            count => Err(FormatError::Unsupported { what: "number of other files", value: count.into() }),
+        }
+    }
+
+    fn check_key_groups(&self, header: &SegmentHeader) -> Result<(), FormatError> {
+        let last = u64::from(header.key_groups.last.0);
+        let mut groups_from = u64::from(header.key_groups.first.0);
+        let mut frames = 0_u64;
+        let mut index_end = header.offset_of_frame(self.head.frame_count.get());
+        for (row, at) in self.key_groups.iter().zip((FooterHead::LEN..).step_by(KeyGroupRow::LEN)) {
+            if row.delta_count.get() != 0 {
+                let value = u64::from(row.delta_count.get());
+                return Err(FormatError::Unsupported { what: "number of deltas", value });
+            }
+            let group = u64::from(row.key_group.get());
+            expect_within("key group", at, (groups_from, last), group)?;
+            expect_within("frames of a key group", at, (1, u32::MAX.into()), row.frame_count.get().into())?;
+            expect_eq("first frame of a key group", at, frames, u64::from(row.first_frame.get()))?;
+            expect_eq("place of an index", at, index_end, row.index_offset.get())?;
+            groups_from = group.saturating_add(1);
+            frames = frames.saturating_add(u64::from(row.frame_count.get()));
+            index_end = index_end.saturating_add(u64::from(row.index_len.get()));
+        }
+        expect_eq("frames of the segment", 16, frames, self.head.frame_count.get())?;
+        let index_len = index_end.saturating_sub(header.offset_of_frame(frames));
+        expect_eq("length of the indexes", 24, index_len, self.head.index_len.get())
+    }
+
+    fn check_states(&self) -> Result<(), FormatError> {
+        let states_at = self.key_groups.as_bytes().len().saturating_add(FooterHead::LEN);
+        let mut rest = self.states;
+        let (mut ids_from, mut count, mut entries) = (0_u64, 0_u64, 0_u64);
+        while !rest.is_empty() {
+            let at = states_at.saturating_add(self.states.len().saturating_sub(rest.len()));
+            let (state, behind) = split_state(rest, at)?;
+            expect_within("order of states", at, (ids_from, u16::MAX.into()), state.state_id.into())?;
+            ids_from = u64::from(state.state_id).saturating_add(1);
+            count = count.saturating_add(1);
+            entries = entries.saturating_add(state.entry_count);
+            rest = behind;
+        }
+        expect_eq("number of states", 8, count, self.head.state_count.get().into())?;
+        expect_eq("number of entries", 32, entries, self.head.entry_count.get())
+    }
+
+    /// The footer lies behind the indexes, and the file ends with the block that holds the trailer.
+    fn check_places(&self, header: &SegmentHeader, trailer: &SegmentTrailer) -> Result<(), FormatError> {
+        let frames_end = header.offset_of_frame(self.head.frame_count.get());
+        let index_end = frames_end.saturating_add(self.head.index_len.get());
+        expect_eq("place of the footer", 0, index_end, trailer.footer_offset)?;
+        let file_len = SegmentTrailer::file_len(trailer.footer_offset, trailer.footer_len, header);
+        expect_eq("length of the file", 0, file_len, trailer.file_len)
+    }
+
+    /// The counts.
+    #[must_use]
+    pub const fn totals(&self) -> FooterTotals {
+        FooterTotals {
+            key_group_count: self.head.key_group_count.get(),
+            state_count: self.head.state_count.get(),
+            frame_count: self.head.frame_count.get(),
+            index_len: self.head.index_len.get(),
+            entry_count: self.head.entry_count.get(),
+        }
+    }
+
+    /// The key groups that have pages, ascending.
+    #[must_use]
+    pub const fn key_groups(&self) -> &'a [KeyGroupRow] {
+        self.key_groups
+    }
+
+    /// The states, ascending by number.
+    #[must_use]
+    pub const fn states(&self) -> States<'a> {
+        States { rest: self.states }
+    }
+}
+
+/// Iterator over the states of a footer.
+#[derive(Clone, Debug)]
+pub struct States<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for States<'a> {
+    type Item = StateEntry<'a>;
+
+    fn next(&mut self) -> Option<StateEntry<'a>> {
+        let (state, rest) = split_state(self.rest, 0).ok()?;
+        self.rest = rest;
+        Some(state)
+    }
+}
+
+fn split_state(bytes: &[u8], at: usize) -> Result<(StateEntry<'_>, &[u8]), FormatError> {
+    let Ok((head, rest)) = StateHead::ref_from_prefix(bytes) else {
+        return Err(corrupt("length of a state", at, StateHead::LEN as u64, bytes.len() as u64));
+    };
+    expect_eq("flags of a state", at, 0, u64::from(head.flags.get()))?;
+    let (operator, rest) = split_name(rest, head.operator_len, at)?;
+    let (state, rest) = split_name(rest, head.state_len, at)?;
+    let (key_codec, rest) = split_name(rest, head.key_codec_len, at)?;
+    let (value_codec, rest) = split_name(rest, head.value_codec_len, at)?;
+    let entry = StateEntry {
+        state_id: head.state_id.get(),
+        operator,
+        state,
+        key_codec,
+        key_codec_version: head.key_codec_version.get(),
+        value_codec,
+        value_codec_version: head.value_codec_version.get(),
+        entry_count: head.entry_count.get(),
+    };
+    Ok((entry, rest))
+}
+
+/// Takes a name off the front of `bytes`; `at` is the offset for errors.
+fn split_name(bytes: &[u8], len: U16, at: usize) -> Result<(&str, &[u8]), FormatError> {
+    let len = usize::from(len.get());
+    let Some((name, rest)) = bytes.split_at_checked(len) else {
+        return Err(corrupt("length of a name", at, len as u64, bytes.len() as u64));
+    };
+    match str::from_utf8(name) {
+        Ok(name) => Ok((name, rest)),
+        Err(error) => Err(corrupt("UTF-8 of a name", at, len as u64, error.valid_up_to() as u64)),
+    }
+}
+
+/// What a written footer is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footer {
+    /// Its length.
+    pub len: u64,
+    /// Its checksum.
+    pub checksum: u32,
+}
+
+/// Writes a footer: first the key groups, then the states, as many as were announced.
+#[derive(Debug)]
+pub struct FooterEncoder<S> {
+    sink: S,
+    checksum: Checksum,
+    len: u64,
+    groups_from: u32,
+    states_from: u32,
+    groups_left: u32,
+    states_left: u32,
+}
+
+impl<S: Sink> FooterEncoder<S> {
+    /// Of the segment `header`, with `totals`.
+    ///
+    /// # Errors
+    /// The sink fails.
+    pub fn new(
+        sink: S,
+        header: &SegmentHeader,
+        totals: &FooterTotals,
+    ) -> Result<Self, EncodeError<S::Error>> {
+        let mut encoder = Self {
+            sink,
+            checksum: Checksum::new(&header.identity(PART_FOOTER)),
+            len: 0,
+            groups_from: 0,
+            states_from: 0,
+            groups_left: totals.key_group_count,
+            states_left: totals.state_count,
+        };
+        let head = FooterHead {
+            header_checksum: header.encode().checksum,
+            key_group_count: U32::new(totals.key_group_count),
+            state_count: U32::new(totals.state_count),
+            file_count: U32::new(0),
+            frame_count: U64::new(totals.frame_count),
+            index_len: U64::new(totals.index_len),
+            entry_count: U64::new(totals.entry_count),
+            reserved: U64::new(0),
+        };
+        encoder.write(head.as_bytes())?;
+        Ok(encoder)
+    }
+
+    /// Writes the row of a key group; they ascend.
+    ///
+    /// # Errors
+    /// The order or the number is wrong, or the sink fails.
+    pub fn key_group(&mut self, row: &KeyGroupRow) -> Result<(), EncodeError<S::Error>> {
+        let group = u32::from(row.key_group.get());
+        let Some(left) = self.groups_left.checked_sub(1).filter(|_| group >= self.groups_from) else {
+            return Err(EncodeError::WrongOrder {
+                what: "key groups of a footer ascend, as many as announced",
+            });
+        };
+        (self.groups_left, self.groups_from) = (left, group.saturating_add(1));
+        self.write(row.as_bytes())
+    }
+
+    /// Writes a state; their numbers ascend.
+    ///
+    /// # Errors
+    /// The order or the number is wrong, a name is longer than 65535 bytes, or the sink fails.
+    pub fn state(&mut self, state: &StateEntry<'_>) -> Result<(), EncodeError<S::Error>> {
+        let id = u32::from(state.state_id);
+        let left =
+            self.states_left.checked_sub(1).filter(|_| id >= self.states_from && self.groups_left == 0);
+        let Some(left) = left else {
+            return Err(EncodeError::WrongOrder {
+                what: "states of a footer ascend, as many as announced, behind the key groups",
+            });
+        };
+        let head = StateHead {
+            state_id: U16::new(state.state_id),
+            flags: U16::new(0),
+            operator_len: U16::new(name_len("operator name", state.operator)?),
+            state_len: U16::new(name_len("state name", state.state)?),
+            key_codec_len: U16::new(name_len("key codec name", state.key_codec)?),
+            key_codec_version: U16::new(state.key_codec_version),
+            value_codec_len: U16::new(name_len("value codec name", state.value_codec)?),
+            value_codec_version: U16::new(state.value_codec_version),
+            entry_count: U64::new(state.entry_count),
+        };
+        (self.states_left, self.states_from) = (left, id.saturating_add(1));
+        self.write(head.as_bytes())?;
+        for name in [state.operator, state.state, state.key_codec, state.value_codec] {
+            self.write(name.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError<S::Error>> {
+        self.checksum.update(bytes);
+        self.len = self.len.saturating_add(bytes.len() as u64);
+        self.sink.write(bytes).map_err(EncodeError::Sink)
+    }
+
+    /// Ends the footer.
+    ///
+    /// # Errors
+    /// Fewer parts were written than announced.
+    pub fn finish(self) -> Result<Footer, EncodeError<S::Error>> {
+        if self.groups_left > 0 || self.states_left > 0 {
+            return Err(EncodeError::WrongOrder { what: "a footer has as many parts as it announces" });
+        }
+        Ok(Footer { len: self.len, checksum: self.checksum.get() })
+    }
+}
