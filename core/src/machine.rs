@@ -105,11 +105,6 @@ impl Admission {
         self.broken = Some(invariant);
         Rejected::Poisoned { invariant }
     }
-
-    /// The broken invariant, if any.
-    pub(crate) const fn broken(&self) -> Option<&'static str> {
-        self.broken
-    }
 }
 
 /// The caller's buffer during one event, for which [`Admission::admit`] has made sure of `budget` free places.

@@ -70,8 +70,9 @@ reasons! {
     TaskFailure = "TASK_FAILURE", preflight: false, counts: false;
     /// A task could not take the trigger.
     TaskCheckpointFailure = "TASK_CHECKPOINT_FAILURE", preflight: false, counts: false;
-    /// All tasks had acknowledged, but the manifest could not be made durable.
-    FinalizeCheckpointFailure = "FINALIZE_CHECKPOINT_FAILURE", preflight: false, counts: false;
+    /// All tasks had acknowledged, but the manifest could not be made durable. It counts, unlike in older releases
+    /// of Flink (FLINK-32347): a job whose checkpoints all end so would go on unprotected for ever.
+    FinalizeCheckpointFailure = "FINALIZE_CHECKPOINT_FAILURE", preflight: false, counts: true;
     /// Triggering failed for a reason that has no name of its own.
     TriggerCheckpointFailure = "TRIGGER_CHECKPOINT_FAILURE", preflight: false, counts: false;
 }
