@@ -2,6 +2,7 @@
 
 pub mod actor;
 pub mod driver;
+pub mod file_sink;
 pub mod files;
 pub mod inputs;
 pub mod line_source;

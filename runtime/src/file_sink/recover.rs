@@ -1,0 +1,152 @@
+//! Brings an output folder to what the restored checkpoint covers (rules C6, C7).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use slackwater_core::durable::DiskError;
+use slackwater_core::ids::CheckpointId;
+
+use super::name::{FinalName, HiddenName, SET_ASIDE};
+use super::part::{PendingPart, SinkError};
+use crate::files::BlockingFiles;
+
+/// Commits what `pending` lists, removes hidden parts that it does not list, moves parts of checkpoints later
+/// than the restored one aside. May be repeated, and interrupted anywhere. Returns sentences for the user.
+pub(super) fn recover(
+    folder: &str,
+    attempt: u64,
+    restored: Option<CheckpointId>,
+    pending: &[Vec<u8>],
+    files: &mut dyn BlockingFiles,
+) -> Result<Vec<String>, SinkError> {
+    let pending: Result<Vec<PendingPart>, SinkError> =
+        pending.iter().map(|bytes| PendingPart::decode(bytes)).collect();
+    let pending = pending?;
+    let mut folder = Folder::open(folder, files)?;
+    // Every check comes before the first change.
+    let commits = folder.plan_commits(&pending)?;
+    let said = folder.set_aside(restored.unwrap_or(CheckpointId(0)), attempt)?;
+    for part in commits {
+        folder.rename(&part.hidden_name, &part.final_name)?;
+    }
+    folder.remove_unlisted(&pending)?;
+    folder.sync("")?;
+    Ok(said)
+}
+
+struct Folder<'a> {
+    path: &'a str,
+    files: &'a mut dyn BlockingFiles,
+    /// Length of each file.
+    entries: BTreeMap<String, u64>,
+}
+
+impl<'a> Folder<'a> {
+    fn open(path: &'a str, files: &'a mut dyn BlockingFiles) -> Result<Self, SinkError> {
+        create_folders(path, files).map_err(|error| SinkError::Disk { path: path.to_owned(), error })?;
+        let entries = files.list(path).map_err(|error| SinkError::Disk { path: path.to_owned(), error })?;
+        let entries = entries.into_iter().filter(|entry| !entry.is_folder);
+        let entries = entries.map(|entry| (entry.name, entry.len)).collect();
+        Ok(Self { path, files, entries })
+    }
+
+    fn join(&self, name: &str) -> String {
+        match (self.path, name) {
+            ("", name) => name.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, name) => format!("{path}/{name}"),
+        }
+    }
+
+    /// The parts that are not committed yet; an error if any part is not what the checkpoint lists.
+    fn plan_commits<'p>(&self, pending: &'p [PendingPart]) -> Result<Vec<&'p PendingPart>, SinkError> {
+        let mut commits = Vec::new();
+        for part in pending {
+            let hidden = self.entries.get(&part.hidden_name);
+            let visible = self.entries.get(&part.final_name);
+            let (folder, part_there) = (self.path.to_owned(), part.clone());
+            let found = match (hidden, visible) {
+                (None, None) => return Err(SinkError::LostPart { folder, part: part_there }),
+                (Some(_), Some(_)) => return Err(SinkError::NameTaken { folder, part: part_there }),
+                (None, Some(len)) => len,
+                (Some(len), None) => {
+                    commits.push(part);
+                    len
+                }
+            };
+            if *found != part.len {
+                return Err(SinkError::DamagedPart { folder, part: part_there, found: *found });
+            }
+        }
+        Ok(commits)
+    }
+
+    fn set_aside(&mut self, restored: CheckpointId, attempt: u64) -> Result<Vec<String>, SinkError> {
+        let is_later = |name: &&String| FinalName::parse(name).is_some_and(|name| name.checkpoint > restored);
+        let later: Vec<String> = self.entries.keys().filter(is_later).cloned().collect();
+        if later.is_empty() {
+            return Ok(Vec::new());
+        }
+        let aside = self.join(SET_ASIDE);
+        self.call(&aside, |files, path| files.create_folder(path))?;
+        for name in &later {
+            self.rename(name, &format!("{SET_ASIDE}/{name}-{attempt}"))?;
+        }
+        self.sync(SET_ASIDE)?;
+        let count = later.len();
+        let why = match restored {
+            CheckpointId(0) => "this run starts without a checkpoint".to_owned(),
+            id => format!("they belong to checkpoints after {id}, which this run goes on from"),
+        };
+        Ok(vec![format!("moved {count} output part(s) aside to `{aside}`: {why}")])
+    }
+
+    fn remove_unlisted(&mut self, pending: &[PendingPart]) -> Result<(), SinkError> {
+        let listed: BTreeSet<&str> = pending.iter().map(|part| part.hidden_name.as_str()).collect();
+        let is_unlisted =
+            |name: &&String| HiddenName::parse(name).is_some() && !listed.contains(name.as_str());
+        let unlisted: Vec<String> = self.entries.keys().filter(is_unlisted).cloned().collect();
+        for name in unlisted {
+            let path = self.join(&name);
+            self.call(&path, |files, path| files.remove(path))?;
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), SinkError> {
+        let (from, to) = (self.join(from), self.join(to));
+        self.call(&from, |files, from| files.rename(from, &to))
+    }
+
+    fn sync(&mut self, name: &str) -> Result<(), SinkError> {
+        let path = self.join(name);
+        self.call(&path, |files, path| files.sync_folder(path))
+    }
+
+    fn call(
+        &mut self,
+        path: &str,
+        call: impl FnOnce(&mut dyn BlockingFiles, &str) -> Result<(), DiskError>,
+    ) -> Result<(), SinkError> {
+        call(self.files, path).map_err(|error| SinkError::Disk { path: path.to_owned(), error })
+    }
+}
+
+/// Makes the folder and those it lies in, durably.
+fn create_folders(path: &str, files: &mut dyn BlockingFiles) -> Result<(), DiskError> {
+    if path.is_empty() {
+        return Ok(());
+    }
+    let parent = match path.rsplit_once('/') {
+        None => "",
+        Some(("", _)) => "/",
+        Some((parent, _)) => parent,
+    };
+    match files.create_folder(path) {
+        Err(error) if error.errno == DiskError::NOT_FOUND && !parent.is_empty() && parent != "/" => {
+            create_folders(parent, files)?;
+            files.create_folder(path)?;
+        }
+        done => done?,
+    }
+    files.sync_folder(parent)
+}
