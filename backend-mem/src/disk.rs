@@ -107,7 +107,7 @@ impl<S: Files, F: Frozen> ImmediateDisk<S, F> {
     }
 
     fn perform(&mut self, operation: Operation<'_, Block, F>) -> Outcome<Block> {
-        let kind = kind_of(&operation);
+        let kind = operation.kind();
         self.try_perform(operation)
             .unwrap_or_else(|errno| Outcome::Failed(DiskError { operation: kind, errno }))
     }
@@ -233,22 +233,6 @@ const ALIGNMENT: u64 = 4096;
 
 fn is_aligned(offset: u64, len: usize) -> bool {
     offset.is_multiple_of(ALIGNMENT) && u64::try_from(len).is_ok_and(|len| len.is_multiple_of(ALIGNMENT))
-}
-
-const fn kind_of<B, F>(operation: &Operation<'_, B, F>) -> OperationKind {
-    match operation {
-        Operation::CreateFolder { .. } => OperationKind::CreateFolder,
-        Operation::CreateFile { .. } => OperationKind::CreateFile,
-        Operation::OpenFile { .. } => OperationKind::OpenFile,
-        Operation::Write { .. } => OperationKind::Write,
-        Operation::Read { .. } => OperationKind::Read,
-        Operation::SetLength { .. } => OperationKind::SetLength,
-        Operation::SyncFile { .. } => OperationKind::SyncFile,
-        Operation::CloseFile { .. } => OperationKind::CloseFile,
-        Operation::SyncFolder { .. } => OperationKind::SyncFolder,
-        Operation::Rename { .. } => OperationKind::Rename,
-        Operation::Remove { .. } => OperationKind::Remove,
-    }
 }
 
 fn valid(path: &str) -> Result<&str, Errno> {

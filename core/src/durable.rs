@@ -181,6 +181,26 @@ pub enum OperationKind {
     List,
 }
 
+impl<B, F> Operation<'_, B, F> {
+    /// Which operation it is.
+    #[must_use]
+    pub const fn kind(&self) -> OperationKind {
+        match self {
+            Self::CreateFolder { .. } => OperationKind::CreateFolder,
+            Self::CreateFile { .. } => OperationKind::CreateFile,
+            Self::OpenFile { .. } => OperationKind::OpenFile,
+            Self::Write { .. } => OperationKind::Write,
+            Self::Read { .. } => OperationKind::Read,
+            Self::SetLength { .. } => OperationKind::SetLength,
+            Self::SyncFile { .. } => OperationKind::SyncFile,
+            Self::CloseFile { .. } => OperationKind::CloseFile,
+            Self::SyncFolder { .. } => OperationKind::SyncFolder,
+            Self::Rename { .. } => OperationKind::Rename,
+            Self::Remove { .. } => OperationKind::Remove,
+        }
+    }
+}
+
 /// What a disk said no to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskError {
