@@ -20,6 +20,9 @@ use crate::block::Block;
 use crate::files::Errno;
 use crate::unavailable::UringUnavailable;
 
+#[cfg(test)]
+mod tests;
+
 /// What the kernel reads from or writes to.
 #[derive(Debug)]
 pub(crate) enum Buffer<F> {
@@ -129,9 +132,7 @@ impl<F: Frozen> Ring<F> {
             let Some(entry) = self.ring.completion().next() else { break };
             self.complete(entry.user_data(), entry.result());
         }
-        if !self.queued.is_empty() {
-            self.enter(0);
-        }
+        self.enter(0);
     }
 
     fn queue(&mut self, index: u32) {
@@ -152,6 +153,9 @@ impl<F: Frozen> Ring<F> {
 
     /// Hands the queue to the kernel and waits for `want` completions.
     fn enter(&mut self, want: usize) {
+        if want == 0 && self.queued.is_empty() {
+            return;
+        }
         let entered = match self.broken {
             None => self.ring.submit_and_wait(want),
             Some(_) if want == 0 => return,
@@ -237,6 +241,7 @@ impl<F: Frozen> Drop for Ring<F> {
     }
 }
 
+#[derive(Debug, PartialEq, Eq)]
 enum Progress {
     Ended(Result<usize, Errno>),
     More,
