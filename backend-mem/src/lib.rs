@@ -16,6 +16,8 @@ pub mod codec;
 pub mod disk;
 
 pub mod heap;
+#[cfg(feature = "std")]
+pub mod segment;
 pub mod snapshot;
 pub mod state;
 

@@ -1,0 +1,108 @@
+use core::fmt;
+use std::string::String;
+
+use slackwater_core::durable::{DiskError, Failure};
+use slackwater_core::format::FormatError;
+
+use crate::heap::HeapError;
+
+/// Why a file could not be read, or not be believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreError {
+    /// The file.
+    pub path: String,
+    /// What is wrong.
+    pub cause: RestoreCause,
+}
+
+/// What is wrong with a file, or with what it is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreCause {
+    /// The disk said no.
+    Disk(DiskError),
+    /// The disk has operations of somebody else in flight, or lends no block.
+    DiskBusy,
+    /// The bytes are damaged, or of a version that this build cannot read.
+    Format(FormatError),
+    /// It is not the file that is wanted.
+    Foreign {
+        /// What differs.
+        what: &'static str,
+        /// As it should be.
+        expected: u128,
+        /// As it is.
+        found: u128,
+    },
+    /// It is longer than it may be.
+    TooLong {
+        /// Its length in bytes.
+        len: u64,
+        /// The longest possible.
+        len_max: u64,
+    },
+    /// The heap does not take what is in it.
+    Heap(HeapError),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path)?;
+        match &self.cause {
+            RestoreCause::Disk(error) => error.fmt(f),
+            RestoreCause::DiskBusy => f.write_str("the disk is in use by other work: reap that first"),
+            RestoreCause::Format(error) => error.fmt(f),
+            RestoreCause::Foreign { what, expected, found } => {
+                write!(f, "not the file the checkpoint lists: {what} is {found:#x}, expected {expected:#x}")
+            }
+            RestoreCause::TooLong { len, len_max } => {
+                write!(f, "{len} bytes are too many: at most {len_max} are read")
+            }
+            RestoreCause::Heap(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for RestoreError {}
+
+impl From<DiskError> for RestoreCause {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<FormatError> for RestoreCause {
+    fn from(error: FormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+impl From<HeapError> for RestoreCause {
+    fn from(error: HeapError) -> Self {
+        Self::Heap(error)
+    }
+}
+
+/// Why a segment was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The file did not become durable.
+    File(Failure),
+    /// The state does not fit the format.
+    TooLarge {
+        /// Which part of it.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(failure) => failure.fmt(f),
+            Self::TooLarge { what } => {
+                write!(f, "the state does not fit into one segment ({what}): raise the parallelism")
+            }
+        }
+    }
+}
+
+impl core::error::Error for WriteError {}

@@ -1,0 +1,250 @@
+use core::fmt;
+use std::collections::VecDeque;
+use std::string::String;
+use std::vec::Vec;
+
+use slackwater_core::durable::{Completion, Disk, FileWriter, Frozen, Names, Tokens, Work};
+use slackwater_core::format::segment::{SegmentHeader, SegmentHeaderLayout};
+use slackwater_core::key_group::KeyGroup;
+use zerocopy::IntoBytes;
+
+use super::error::WriteError;
+use super::{SegmentRef, SegmentSpec};
+use crate::arena::{ArenaHandle, DefaultArena};
+use crate::snapshot::{FrozenRun, Snapshot};
+
+mod plan;
+mod tail;
+
+use plan::GroupPlan;
+use tail::Tail;
+
+/// Runs at least this long go out where they lie; shorter ones are gathered in the disk's blocks.
+const DIRECT_LEN_MIN: usize = 128 << 10;
+/// No run is longer: several writes in flight are worth more than a longer one.
+const RUN_LEN_MAX: usize = 1 << 20;
+
+/// Writes a snapshot to a segment and makes it durable.
+///
+/// The snapshot is let go when the last of its frames has been submitted, their guards as the disk is through
+/// with them. Each key group's list of pages and the indexes written so far are kept in memory: 28 bytes a
+/// page.
+pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = DefaultArena> {
+    file: FileWriter<D, String>,
+    file_name: String,
+    header: SegmentHeader,
+    snapshot: Option<Snapshot<A>>,
+    /// The next key group to plan.
+    next_group: u32,
+    group: GroupPlan,
+    runs: VecDeque<FrozenRun<A>>,
+    /// Bytes of the first run that have been taken.
+    run_sent: usize,
+    /// Bytes to be written before the next run: the header, at last the tail.
+    pending: Vec<u8>,
+    pending_sent: usize,
+    tail: Tail,
+    error: Option<WriteError>,
+    result: Option<Result<SegmentRef, WriteError>>,
+}
+
+impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, A> {
+    /// Will write `snapshot` as `spec` says. Counts the pages, which takes a step for each and for each key
+    /// group and state.
+    #[must_use]
+    pub fn new(snapshot: Snapshot<A>, spec: SegmentSpec) -> Self {
+        let log2 = |size: usize| u8::try_from(size.trailing_zeros()).unwrap_or(0);
+        let header = SegmentHeader {
+            block_size_log2: log2(D::ALIGNMENT),
+            frame_size_log2: log2(snapshot.frame_size()),
+            file_id: spec.file_id,
+            job_id: spec.job_id,
+            checkpoint: spec.checkpoint.0,
+            epoch: snapshot.epoch().into(),
+            attempt: spec.attempt,
+            hash_seed: snapshot.hash_seed(),
+            subtask: spec.subtask,
+            max_parallelism: spec.max_parallelism.get().into(),
+            key_groups: snapshot.key_groups(),
+        };
+        let mut block = header.encode().as_bytes().to_vec();
+        block.resize(D::ALIGNMENT.max(SegmentHeaderLayout::LEN), 0);
+        let path = match spec.folder.as_str() {
+            "" => spec.file_name.clone(),
+            folder => [folder, "/", &spec.file_name].concat(),
+        };
+        let len = tail::file_len(&snapshot, &header);
+        Self {
+            file: FileWriter::new(Names::Final { path }, len),
+            file_name: spec.file_name,
+            header,
+            next_group: header.key_groups.first.0.into(),
+            snapshot: Some(snapshot),
+            group: GroupPlan::default(),
+            runs: VecDeque::new(),
+            run_sent: 0,
+            pending: block,
+            pending_sent: 0,
+            tail: Tail::default(),
+            error: None,
+            result: None,
+        }
+    }
+
+    /// How it ended; none while it has not.
+    pub const fn result(&self) -> Option<&Result<SegmentRef, WriteError>> {
+        self.result.as_ref()
+    }
+
+    /// Nobody wants the segment any more: what is there of it is removed.
+    pub fn abandon(&mut self) {
+        self.file.abandon();
+        self.let_go();
+        self.settle();
+    }
+
+    /// Submits bytes until the disk takes no more.
+    fn pump(&mut self, disk: &mut D, tokens: &mut Tokens) {
+        while self.file.takes_bytes() {
+            let goes_on = if self.pending_sent < self.pending.len() {
+                self.send_pending(disk, tokens)
+            } else if let Some(run) = self.runs.pop_front() {
+                self.send_run(run, disk, tokens)
+            } else {
+                self.plan_next()
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn send_pending(&mut self, disk: &mut D, tokens: &mut Tokens) -> bool {
+        let rest = self.pending.get(self.pending_sent..).unwrap_or_default();
+        let taken = self.file.append(rest, disk, tokens);
+        self.pending_sent += taken;
+        taken > 0
+    }
+
+    /// Sends a run, or puts what the disk did not take of it back to the front.
+    fn send_run(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
+        let bytes = run.bytes();
+        if self.run_sent == 0 {
+            self.group.sum_up(bytes, &self.header);
+        }
+        let starts_aligned = self.file.position().is_multiple_of(D::ALIGNMENT as u64);
+        let is_aligned = starts_aligned && bytes.len().is_multiple_of(D::ALIGNMENT);
+        if self.run_sent == 0 && is_aligned && bytes.len() >= DIRECT_LEN_MIN {
+            self.send_direct(run, disk, tokens)
+        } else {
+            self.send_copied(run, disk, tokens)
+        }
+    }
+
+    fn send_direct(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
+        match self.file.append_frozen(run, disk, tokens) {
+            Ok(()) => true,
+            Err(run) => {
+                self.group.forget(run.bytes().len(), &self.header);
+                self.runs.push_front(run);
+                false
+            }
+        }
+    }
+
+    fn send_copied(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
+        let rest = run.bytes().get(self.run_sent..).unwrap_or_default();
+        let taken = self.file.append(rest, disk, tokens);
+        if taken == rest.len() {
+            self.run_sent = 0;
+            return true;
+        }
+        self.run_sent += taken;
+        if self.run_sent == 0 {
+            self.group.forget(run.bytes().len(), &self.header);
+        }
+        self.runs.push_front(run);
+        taken > 0
+    }
+
+    /// Ends the key group in work and lines up the next one, or the tail. False when the file is complete.
+    fn plan_next(&mut self) -> bool {
+        let planned = self.try_plan_next();
+        planned.unwrap_or_else(|what| {
+            self.error = Some(WriteError::TooLarge { what });
+            self.file.abandon();
+            false
+        })
+    }
+
+    fn try_plan_next(&mut self) -> Result<bool, &'static str> {
+        self.tail.add(core::mem::take(&mut self.group), &self.header)?;
+        let Some(snapshot) = &self.snapshot else {
+            self.file.seal();
+            return Ok(false);
+        };
+        if self.next_group > self.header.key_groups.last.0.into() {
+            self.pending = self.tail.encode(snapshot, &self.header)?;
+            self.pending_sent = 0;
+            self.snapshot = None;
+            return Ok(true);
+        }
+        let group = KeyGroup(u16::try_from(self.next_group).map_err(|_| "key groups")?);
+        self.next_group += 1;
+        (self.group, self.runs) = GroupPlan::of(snapshot, group, self.tail.frame_count())?;
+        Ok(true)
+    }
+
+    /// Drops all that keeps frames frozen, but for what is in flight.
+    fn let_go(&mut self) {
+        self.snapshot = None;
+        self.runs.clear();
+    }
+
+    fn settle(&mut self) {
+        let Some(ended) = self.file.result() else { return };
+        if self.result.is_some() {
+            return;
+        }
+        self.let_go();
+        self.result = Some(match (self.error, ended) {
+            (Some(error), _) => Err(error),
+            (None, Err(failure)) => Err(WriteError::File(failure)),
+            (None, Ok(len)) => Ok(SegmentRef {
+                file_name: self.file_name.clone(),
+                file_id: self.header.file_id,
+                len,
+                used_len: len,
+                footer_checksum: self.tail.footer_checksum(),
+                key_groups: self.header.key_groups,
+            }),
+        });
+    }
+}
+
+impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> Work<D> for SegmentWriter<D, A> {
+    fn advance(&mut self, disk: &mut D, tokens: &mut Tokens) {
+        self.pump(disk, tokens);
+        self.file.advance(disk, tokens);
+        self.settle();
+    }
+
+    fn on_completion(&mut self, completion: Completion<D::Block>, disk: &mut D) {
+        self.file.on_completion(completion, disk);
+        self.settle();
+    }
+
+    fn is_done(&self) -> bool {
+        self.result.is_some()
+    }
+}
+
+impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle> fmt::Debug for SegmentWriter<D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentWriter")
+            .field("file", &self.file)
+            .field("next_group", &self.next_group)
+            .field("result", &self.result)
+            .finish_non_exhaustive()
+    }
+}
