@@ -250,7 +250,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
                 self.stop(State::Stopped, FailureReason::CheckpointCoordinatorSuspend, orders);
             }
             (_, E::ShutDown) => {
-                self.stop(State::ShutDown, FailureReason::CheckpointCoordinatorShutdown, orders)
+                self.stop(State::ShutDown, FailureReason::CheckpointCoordinatorShutdown, orders);
             }
             (_, E::DeadlineReached) => self.on_deadline(now),
             (_, E::CheckpointRequested(request)) => self.on_requested(request, orders),

@@ -55,6 +55,11 @@ impl<const TASK_WORDS: usize> Checkpoint<TASK_WORDS> {
         self.can_be_aborted() || matches!(self.stage, Stage::AwaitingManifest)
     }
 
+    /// Whether it was given up and nobody has been told.
+    pub(super) const fn is_aborted(&self) -> bool {
+        matches!(self.stage, Stage::Aborted { .. })
+    }
+
     pub(super) const fn can_be_aborted(&self) -> bool {
         matches!(self.stage, Stage::AwaitingLocation | Stage::AwaitingAcknowledgements)
     }

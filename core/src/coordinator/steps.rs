@@ -16,6 +16,11 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
     /// Refuses reports on what was never ordered, or has been reported already.
     pub(super) fn validate(&self, event: CoordinatorEvent) -> Result<(), Rejected> {
         use CoordinatorEvent as E;
+        if let E::Acknowledged { task, .. } | E::Declined { task, .. } | E::TaskFailed(task) = event
+            && !self.tasks.contains(task.0)
+        {
+            return unexpected("the job has no such task");
+        }
         let (E::LocationPrepared(id)
         | E::LocationFailed(id)
         | E::ManifestPersisted(id)
@@ -23,43 +28,22 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
         | E::Acknowledged { id, .. }
         | E::Declined { id, .. }) = event
         else {
-            return self.validate_task(event);
+            return Ok(());
         };
         if id < self.first_id || id >= self.next_id {
             return unexpected("this coordinator has not triggered the checkpoint");
         }
         let known = self.find(id);
-        match event {
-            E::LocationPrepared(_) | E::LocationFailed(_)
-                if !known.is_some_and(Checkpoint::awaits_location) =>
-            {
-                unexpected("the folder of this checkpoint is not being made")
-            }
-            E::ManifestPersisted(_) | E::ManifestFailed(_)
-                if known.is_none_or(|known| known.stage != Stage::AwaitingManifest) =>
-            {
-                unexpected("the manifest of this checkpoint is not being written")
-            }
-            E::Acknowledged { .. } | E::Declined { .. }
-                if known.is_some_and(|known| known.stage == Stage::AwaitingLocation) =>
-            {
-                unexpected("the tasks have not been triggered yet")
-            }
-            _ => self.validate_task(event),
+        let stage = known.map(|checkpoint| checkpoint.stage);
+        if let E::LocationPrepared(_) | E::LocationFailed(_) = event {
+            let awaited = known.is_some_and(Checkpoint::awaits_location);
+            return expected(awaited, "the folder of this checkpoint is not being made");
         }
-    }
-
-    fn validate_task(&self, event: CoordinatorEvent) -> Result<(), Rejected> {
-        match event {
-            CoordinatorEvent::Acknowledged { task, .. }
-            | CoordinatorEvent::Declined { task, .. }
-            | CoordinatorEvent::TaskFailed(task)
-                if !self.tasks.contains(task.0) =>
-            {
-                unexpected("the job has no such task")
-            }
-            _ => Ok(()),
+        if let E::ManifestPersisted(_) | E::ManifestFailed(_) = event {
+            let awaited = stage == Some(Stage::AwaitingManifest);
+            return expected(awaited, "the manifest of this checkpoint is not being written");
         }
+        expected(stage != Some(Stage::AwaitingLocation), "the tasks have not been triggered yet")
     }
 
     /// Only now do the tasks learn of the checkpoint; if it was given up meanwhile, they never do.
@@ -164,15 +148,10 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
     /// Tells everybody of aborted checkpoints, oldest first, as far as the event's actions reach (rule P20).
     pub(super) fn announce_aborted(&mut self, orders: &mut Orders<'_, CoordinatorAction<TASK_WORDS>>) {
         while orders.left() >= ANNOUNCEMENT_MAX + POLL_MAX {
-            let aborted = self.checkpoints.iter().flatten().filter_map(|checkpoint| match checkpoint.stage {
-                Stage::Aborted { reason, folder } => Some((*checkpoint, reason, folder)),
-                _ => None,
-            });
-            let Some((checkpoint, reason, folder)) = aborted.min_by_key(|(checkpoint, ..)| checkpoint.id)
-            else {
-                return;
-            };
-            self.announce(checkpoint, reason, folder, orders);
+            let aborted = self.checkpoints.iter().flatten().filter(|checkpoint| checkpoint.is_aborted());
+            let Some(&oldest) = aborted.min_by_key(|checkpoint| checkpoint.id) else { return };
+            let Stage::Aborted { reason, folder } = oldest.stage else { return };
+            self.announce(oldest, reason, folder, orders);
         }
     }
 
@@ -215,6 +194,10 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
             *slot = None;
         }
     }
+}
+
+const fn expected(is_so: bool, what: &'static str) -> Result<(), Rejected> {
+    if is_so { Ok(()) } else { unexpected(what) }
 }
 
 const fn unexpected(what: &'static str) -> Result<(), Rejected> {

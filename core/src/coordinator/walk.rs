@@ -172,10 +172,10 @@ impl World {
                 self.channels[task].push_back(Mark::Barrier(barrier));
             }
             SubtaskAction::BroadcastCancel(id) if task != SINK => {
-                self.channels[task].push_back(Mark::Cancel(id))
+                self.channels[task].push_back(Mark::Cancel(id));
             }
             SubtaskAction::SnapshotOperators(barrier) => {
-                self.task(task, SubtaskEvent::SnapshotTaken(barrier.id))
+                self.task(task, SubtaskEvent::SnapshotTaken(barrier.id));
             }
             SubtaskAction::Persist(id) => {
                 let reason = FailureReason::CheckpointAsyncException;
@@ -243,7 +243,7 @@ impl World {
                 assert!(self.discarded.insert(id.0), "{id} is discarded twice");
             }
             CoordinatorAction::DiscardLate { id, .. } => {
-                assert!(!self.complete.contains(&id.0), "{id} is complete")
+                assert!(!self.complete.contains(&id.0), "{id} is complete");
             }
             CoordinatorAction::RequestCompleted { request, .. } => assert!(self.requests.remove(&request.0)),
             CoordinatorAction::RequestFailed { request: Some(request), .. } => {
