@@ -78,7 +78,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(root: &Path, direct: bool) -> io::Result<Self> {
-        fs::create_dir_all(root)?;
+        make_root(root)?;
         let root = root.to_path_buf();
         Ok(Self { root, direct, open: BTreeMap::new(), opened: 0, fallbacks: Vec::new() })
     }
@@ -240,5 +240,19 @@ fn direct_alignment(file: &File) -> (u32, u32) {
     match rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(about) if about.stx_dio_mem_align > 0 => (about.stx_dio_mem_align, about.stx_dio_offset_align),
         Ok(_) | Err(_) => (4096, 4096),
+    }
+}
+
+/// Makes a folder whose name will be there after a loss of power.
+fn make_root(root: &Path) -> io::Result<()> {
+    let parent =
+        root.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    match (root.is_dir(), parent) {
+        (true, _) | (_, None) => Ok(()),
+        (false, Some(parent)) => {
+            make_root(parent)?;
+            fs::create_dir(root)?;
+            File::open(parent)?.sync_all()
+        }
     }
 }

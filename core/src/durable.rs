@@ -76,7 +76,8 @@ pub enum Data<B, F> {
 /// path that is absolute or has an empty, `.` or `..` part fails with [`DiskError::INVALID`].
 #[derive(Debug)]
 pub enum Operation<'p, B, F> {
-    /// Makes a folder; its parent must exist. Already there is not an error.
+    /// Makes a folder; its parent must exist. Already there is not an error. Like every name, it is durable only
+    /// after the sync of the folder that holds it.
     CreateFolder {
         /// Where.
         path: &'p str,

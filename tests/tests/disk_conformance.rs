@@ -7,6 +7,7 @@
 
 use slackwater_core::durable::{Data, Disk, Operation, Token};
 use slackwater_mem::{MemDisk, MmapDisk};
+use slackwater_tests::sim_disk::{SimDisk, SimOptions};
 use slackwater_uring::{Fallback, UringDisk, UringOptions};
 
 #[path = "disk_conformance/mounts.rs"]
@@ -14,7 +15,7 @@ mod mounts;
 #[path = "disk_conformance/suite.rs"]
 mod suite;
 
-use suite::{Bytes, TWOS, conform, create, names, read, write};
+use suite::{Bytes, TWOS, conform, conform_in_right_use, create, names, read, write};
 
 /// A disk on io_uring; without one the test says so and passes, unless `REQUIRE_URING` is set.
 fn uring(root: &std::path::Path, options: UringOptions) -> Option<UringDisk<Bytes>> {
@@ -35,9 +36,32 @@ fn memory_is_a_disk() {
 }
 
 #[test]
+fn a_simulated_disk_is_a_disk() {
+    conform_in_right_use(&mut SimDisk::new(SimOptions::default()));
+}
+
+#[test]
 fn mapped_files_are_a_disk() {
     let root = tempfile::tempdir().unwrap();
     conform(&mut MmapDisk::new(&root.path().join("made")).unwrap());
+}
+
+#[test]
+fn a_disk_may_go_to_another_thread() {
+    const fn is_send<T: Send>() {}
+    is_send::<MemDisk<Bytes>>();
+    is_send::<MmapDisk<Bytes>>();
+    is_send::<UringDisk<Bytes>>();
+}
+
+#[test]
+fn a_root_that_cannot_be_made_is_said_so() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    assert!(MmapDisk::<Bytes>::new(&file).is_err());
+    let refused = UringDisk::<Bytes>::new(&file.join("deeper"), UringOptions::default());
+    assert!(refused.is_err());
 }
 
 #[test]

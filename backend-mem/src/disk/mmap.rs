@@ -26,7 +26,7 @@ impl<F: Frozen> MmapDisk<F> {
     /// # Errors
     /// What the system said about that folder.
     pub fn new(root: &Path) -> io::Result<Self> {
-        fs::create_dir_all(root)?;
+        make_root(root)?;
         Ok(Self::over(MappedFiles { root: root.to_path_buf(), open: BTreeMap::new(), opened: 0 }))
     }
 }
@@ -235,4 +235,18 @@ fn map(file: &File, len: u64) -> io::Result<Option<MmapMut>> {
     // it only while it is not mapped; that no other process writes or cuts it is required of the caller.
     let map = unsafe { MmapOptions::new().len(len).map_mut(file) }?;
     Ok(Some(map))
+}
+
+/// Makes a folder whose name will be there after a loss of power.
+fn make_root(root: &Path) -> io::Result<()> {
+    let parent =
+        root.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    match (root.is_dir(), parent) {
+        (true, _) | (_, None) => Ok(()),
+        (false, Some(parent)) => {
+            make_root(parent)?;
+            fs::create_dir(root)?;
+            File::open(parent)?.sync_all()
+        }
+    }
 }

@@ -25,7 +25,7 @@ use core::fmt;
 use heapless::VecView;
 
 use super::DiskError;
-use crate::machine::{Admission, Rejected};
+use crate::machine::{Admission, Orders, Rejected, first_broken};
 use crate::time::{Millis, Now};
 
 #[cfg(test)]
@@ -197,14 +197,11 @@ impl FileOrder {
         out: &mut VecView<FileAction>,
     ) -> Result<(), Rejected> {
         self.admission.admit(now, out, Self::ACTIONS_MAX)?;
-        let action = self.take(event)?;
-        if let Some(invariant) = self.broken_invariant() {
-            return Err(self.admission.poison(invariant));
+        let mut orders = Orders::new(out, Self::ACTIONS_MAX);
+        if let Some(action) = self.take(event)? {
+            orders.push(action);
         }
-        if let Some(action) = action {
-            out.push(action).map_err(|_full| Rejected::NoRoom { needed: Self::ACTIONS_MAX, free: 0 })?;
-        }
-        Ok(())
+        self.admission.conclude(&orders, self.broken_invariant())
     }
 
     /// The machine has no deadlines: a disk answers when it answers.
@@ -385,15 +382,13 @@ impl FileOrder {
         let is_durable = self.state == State::Durable;
         let needs_rename = self.birth == Birth::TemporaryName;
         let ends = matches!(self.state, State::Cleaning(_) | State::Failed);
-        [
+        first_broken(&[
             ("D1", !syncs || (self.sealed.is_some() && idle)),
             ("D2", !renames || self.is_synced),
             ("D3", !is_durable || (self.is_synced && self.is_renamed == needs_rename)),
             ("D4", idle || !ends),
             ("D5", self.failure.is_some() || !(ends || self.state == State::Draining)),
             ("D5", self.failure.is_none() || !is_durable),
-        ]
-        .into_iter()
-        .find_map(|(id, holds)| (!holds).then_some(id))
+        ])
     }
 }

@@ -67,7 +67,7 @@ fn a_full_disk_is_an_error_and_nothing_more<D: Disk<Frozen = Bytes>>(disk: &mut 
     run_to_end(disk, &mut work).unwrap();
     match work.result() {
         Some(Err(Failure::Disk { error, name_may_exist: false })) => {
-            assert_eq!(error.errno, DiskError::NO_SPACE)
+            assert_eq!(error.errno, DiskError::NO_SPACE);
         }
         result => panic!("{result:?}"),
     }
