@@ -137,28 +137,3 @@ impl<'a, A> Orders<'a, A> {
 pub(crate) fn first_broken(invariants: &[(&'static str, bool)]) -> Option<&'static str> {
     invariants.iter().find(|(_, holds)| !holds).map(|(id, _)| *id)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{Admission, Orders, Rejected, first_broken};
-    use crate::time::Now;
-
-    #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "invariant ACTIONS_MAX is broken"))]
-    fn an_action_beyond_the_budget_poisons_for_good() {
-        let (mut admission, mut out) = (Admission::default(), heapless::Vec::<u8, 4>::new());
-        let mut orders = Orders::new(&mut out, 1);
-        orders.push(1);
-        assert_eq!((orders.left(), admission.conclude(&orders, None)), (0, Ok(())));
-        orders.push(2);
-        let poisoned = Err(Rejected::Poisoned { invariant: "ACTIONS_MAX" });
-        assert_eq!(admission.conclude(&orders, None), poisoned);
-        assert_eq!(admission.admit(Now::default(), &out, 1), poisoned);
-    }
-
-    #[test]
-    fn the_first_broken_invariant_is_named() {
-        assert_eq!(first_broken(&[("I1", true), ("I2", false), ("I3", false)]), Some("I2"));
-        assert_eq!(first_broken(&[("I1", true)]), None);
-    }
-}

@@ -1,0 +1,62 @@
+//! A keyed process as a stage of a chain.
+
+use slackwater_core::ids::CheckpointId;
+use slackwater_mem::Codec;
+
+use crate::chain::{ChainOps, Cx, Stage, pass_on};
+use crate::keyed::{Context, KeyedProcess, Rest, Setup};
+use crate::operator::{OperatorError, SubtaskInfo};
+
+/// A [`KeyedProcess`] with the function that gives the key of a record.
+pub(crate) struct KeyedStage<P: KeyedProcess, K> {
+    name: String,
+    process: P,
+    key: K,
+    /// The rest has been emitted.
+    is_done: bool,
+    next: Box<dyn Stage<P::Out>>,
+}
+
+impl<P: KeyedProcess, K> KeyedStage<P, K> {
+    pub(crate) const fn new(name: String, process: P, key: K, next: Box<dyn Stage<P::Out>>) -> Self {
+        Self { name, process, key, is_done: false, next }
+    }
+}
+
+impl<P, K> Stage<P::In> for KeyedStage<P, K>
+where
+    P: KeyedProcess,
+    K: Fn(&P::In) -> &<P::Key as Codec>::Item + Send,
+{
+    fn process(&mut self, record: &P::In, cx: &mut Cx) {
+        let mut context = Context::new(&mut *self.next, cx);
+        if let Err(error) = self.process.process((self.key)(record), record, &mut context) {
+            cx.fail(&self.name, error);
+        }
+    }
+}
+
+impl<P: KeyedProcess, K: Send> ChainOps for KeyedStage<P, K> {
+    pass_on!();
+
+    fn open(&mut self, info: &SubtaskInfo, cx: &mut Cx) -> Result<(), OperatorError> {
+        let here = SubtaskInfo { operator: self.name.clone(), ..info.clone() };
+        let heap = cx.heap.as_mut().expect("a subtask with a keyed process has a heap");
+        self.process.open(&mut Setup { heap, info: &here })?;
+        self.next.open(info, cx)
+    }
+
+    fn end_of_data(&mut self, cx: &mut Cx) -> bool {
+        if !self.is_done {
+            match self.process.on_end_of_data(&mut Context::new(&mut *self.next, cx)) {
+                Ok(Rest::More) => return false,
+                Ok(Rest::Done) => self.is_done = true,
+                Err(error) => {
+                    cx.fail(&self.name, error);
+                    return false;
+                }
+            }
+        }
+        self.next.end_of_data(cx)
+    }
+}

@@ -1,0 +1,163 @@
+//! Manifests to bytes and back, over the views of `core::format`.
+
+use std::convert::Infallible;
+
+use slackwater_core::format::manifest::{self, ManifestEncoder, ManifestView, StateMode, SubtaskEncoder};
+use slackwater_core::format::{EncodeError, FormatError};
+use slackwater_core::ids::CheckpointId;
+use slackwater_core::time::Millis;
+use slackwater_mem::segment::SegmentRef;
+
+use super::{InlineState, Manifest, Redistribution, SubtaskPart, VertexPart};
+
+type Encoded = Result<(), EncodeError<Infallible>>;
+
+impl Manifest {
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// A name is too long or a number out of range.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError<Infallible>> {
+        let mut bytes = Vec::new();
+        let header = manifest::ManifestHeader {
+            is_finished: self.is_finished,
+            checkpoint: self.id.0,
+            job_id: self.job_id,
+            job_name: &self.job_name,
+            wall_time_ms: self.triggered_at.0,
+            max_parallelism: self.max_parallelism.into(),
+            hash_seed: self.hash_seed,
+        };
+        let mut encoder = ManifestEncoder::new(&mut bytes, &header)?;
+        for vertex in &self.vertices {
+            encode_vertex(&mut encoder, vertex)?;
+        }
+        encoder.finish()?;
+        Ok(bytes)
+    }
+
+    /// Checks and reads the bytes of the file.
+    ///
+    /// # Errors
+    /// They are damaged, cut short, or of a newer version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let view = ManifestView::parse(bytes)?;
+        let header = view.header();
+        Ok(Self {
+            id: CheckpointId(header.checkpoint),
+            job_id: header.job_id,
+            job_name: header.job_name.to_owned(),
+            triggered_at: Millis(header.wall_time_ms),
+            max_parallelism: u16::try_from(header.max_parallelism).unwrap_or(u16::MAX),
+            hash_seed: header.hash_seed,
+            is_finished: header.is_finished,
+            vertices: view.vertices().map(decode_vertex).collect(),
+        })
+    }
+}
+
+fn encode_vertex(encoder: &mut ManifestEncoder<&mut Vec<u8>>, vertex: &VertexPart) -> Encoded {
+    let parallelism = u32::try_from(vertex.subtasks.len()).unwrap_or(u32::MAX);
+    let mut subtasks = encoder.vertex(&manifest::Vertex { uid: &vertex.name, parallelism })?;
+    (0..).zip(&vertex.subtasks).try_for_each(|(index, part)| {
+        let subtask = manifest::Subtask { index, is_finished: part.is_drained };
+        encode_subtask(&mut subtasks.subtask(subtask)?, part)
+    })
+}
+
+fn encode_subtask(encoder: &mut SubtaskEncoder<'_, &mut Vec<u8>>, part: &SubtaskPart) -> Encoded {
+    if let Some(segment) = &part.segment {
+        encoder.segment(&segment.as_manifest())?;
+    }
+    for state in &part.inline {
+        let head = manifest::InlineState {
+            operator: &state.operator,
+            name: &state.name,
+            mode: state.redistribution.mode(),
+        };
+        let mut partitions = encoder.state(&head)?;
+        state.partitions.iter().try_for_each(|bytes| partitions.partition(bytes))?;
+    }
+    Ok(())
+}
+
+fn decode_vertex(vertex: manifest::VertexView<'_>) -> VertexPart {
+    let mut subtasks = vec![SubtaskPart::default(); vertex.parallelism as usize];
+    for view in vertex.subtasks() {
+        if let Some(part) = subtasks.get_mut(view.index as usize) {
+            *part = SubtaskPart {
+                is_drained: view.is_finished,
+                segment: view.segments().next().map(SegmentRef::from),
+                inline: view.states().map(decode_state).collect(),
+            };
+        }
+    }
+    VertexPart { name: vertex.uid.to_owned(), subtasks }
+}
+
+fn decode_state(state: manifest::StateView<'_>) -> InlineState {
+    InlineState {
+        operator: state.operator.to_owned(),
+        name: state.name.to_owned(),
+        redistribution: Redistribution::of(state.mode),
+        partitions: state.partitions().map(<[u8]>::to_vec).collect(),
+    }
+}
+
+impl Redistribution {
+    const fn mode(self) -> StateMode {
+        match self {
+            Self::Split => StateMode::Split,
+            Self::Union => StateMode::Union,
+            Self::Broadcast => StateMode::Broadcast,
+            Self::Plain => StateMode::Plain,
+        }
+    }
+
+    const fn of(mode: StateMode) -> Self {
+        match mode {
+            StateMode::Split => Self::Split,
+            StateMode::Union => Self::Union,
+            StateMode::Broadcast => Self::Broadcast,
+            StateMode::Plain => Self::Plain,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+
+    #[test]
+    fn a_manifest_comes_back_as_it_was() {
+        let segment = SegmentRef {
+            file_name: "chk-7/2-9.seg".into(),
+            len: 8192,
+            used_len: 8192,
+            footer_checksum: 5,
+            file_id: 1 << 100,
+            key_groups: KeyGroupRange { first: KeyGroup(0), last: KeyGroup(63) },
+        };
+        let state = InlineState {
+            operator: "files".into(),
+            name: "pending".into(),
+            redistribution: Redistribution::Split,
+            partitions: vec![b"one".to_vec(), Vec::new()],
+        };
+        let part = SubtaskPart { is_drained: true, segment: Some(segment), inline: vec![state] };
+        let manifest = Manifest {
+            id: CheckpointId(7),
+            job_id: 99,
+            job_name: "words".into(),
+            triggered_at: Millis(1234),
+            max_parallelism: 32768,
+            hash_seed: 17,
+            is_finished: false,
+            vertices: vec![VertexPart { name: "count".into(), subtasks: vec![part, SubtaskPart::default()] }],
+        };
+        let bytes = manifest.encode().unwrap();
+        assert_eq!(Manifest::decode(&bytes), Ok(manifest));
+        assert!(Manifest::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+}

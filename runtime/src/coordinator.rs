@@ -1,0 +1,309 @@
+//! The coordinator as an actor: starts checkpoints, collects their parts, completes them, ends the job.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::task::Waker;
+
+use heapless::Vec as FixedVec;
+use slackwater_core::coordinator::{
+    Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Notification, RequestToken, TaskSet,
+};
+use slackwater_core::durable::DiskError;
+use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
+use slackwater_core::time::Now;
+
+use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
+use crate::checkpoint::{Manifest, SubtaskPart, VertexPart};
+use crate::error::JobError;
+use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::retention::Retention;
+use crate::shared::Shared;
+
+/// Words of a set of tasks: 2048 of them.
+const TASK_WORDS: usize = 64;
+/// Checkpoints that may be under way at the same time.
+pub(crate) const PENDING: usize = 8;
+/// Messages that one step takes.
+const MAIL_PER_STEP: usize = 256;
+/// The one request that the runtime itself makes: the last checkpoint.
+const LAST: RequestToken = RequestToken(0);
+
+type Machine = Coordinator<TASK_WORDS, PENDING>;
+type Action = CoordinatorAction<TASK_WORDS>;
+
+/// What the coordinator is made of.
+pub(crate) struct CoordinatorParts {
+    pub(crate) options: CoordinatorOptions,
+    pub(crate) next_id: CheckpointId,
+    pub(crate) tasks: Vec<Mailbox<TaskMail>>,
+    /// Those without inputs.
+    pub(crate) sources: Vec<TaskIndex>,
+    pub(crate) writer: Mailbox<WriterMail>,
+    pub(crate) signal: Signal,
+    pub(crate) mail: Mailbox<CoordinatorMail>,
+    pub(crate) shared: Shared,
+    /// What every manifest of this run says; the rest is filled in.
+    pub(crate) template: Manifest,
+    pub(crate) retention: Retention,
+}
+
+/// The coordinator of a job.
+pub(crate) struct CoordinatorActor {
+    machine: Box<Machine>,
+    is_started: bool,
+    tasks: Vec<Mailbox<TaskMail>>,
+    writer: Mailbox<WriterMail>,
+    signal: Signal,
+    mail: Mailbox<CoordinatorMail>,
+    shared: Shared,
+    template: Manifest,
+    retention: Retention,
+    pending: BTreeMap<CheckpointId, Pending>,
+    drained: BTreeSet<TaskIndex>,
+    end: End,
+    /// The newest error of the disk, for the one line that the user sees.
+    cause: Option<DiskError>,
+}
+
+/// A checkpoint under way.
+#[derive(Debug)]
+struct Pending {
+    barrier: Option<Barrier>,
+    parts: BTreeMap<TaskIndex, SubtaskPart>,
+    manifest: Option<Manifest>,
+}
+
+/// How near the job is to its end.
+#[derive(Debug)]
+enum End {
+    /// Records flow.
+    Far,
+    /// All tasks are drained; the last checkpoint has been asked for.
+    Requested,
+    /// The last checkpoint is complete; these tasks have yet to commit it.
+    Committing { id: CheckpointId, left: BTreeSet<TaskIndex> },
+}
+
+impl CoordinatorActor {
+    pub(crate) fn new(parts: CoordinatorParts) -> Result<Self, JobError> {
+        let count = parts.tasks.len();
+        if count > TaskSet::<TASK_WORDS>::CAPACITY {
+            let limit = TaskSet::<TASK_WORDS>::CAPACITY;
+            return Err(JobError::CapacityExceeded { what: "subtasks", wanted: count, limit });
+        }
+        let mut sources = TaskSet::empty();
+        for source in parts.sources {
+            sources.insert(source.0);
+        }
+        let machine = Machine::new(parts.options, TaskSet::first(count), sources, parts.next_id);
+        let machine = machine.map_err(|error| JobError::InvalidJob { what: error.to_string() })?;
+        Ok(Self {
+            machine: Box::new(machine),
+            is_started: false,
+            tasks: parts.tasks,
+            writer: parts.writer,
+            signal: parts.signal,
+            mail: parts.mail,
+            shared: parts.shared,
+            template: parts.template,
+            retention: parts.retention,
+            pending: BTreeMap::new(),
+            drained: BTreeSet::new(),
+            end: End::Far,
+            cause: None,
+        })
+    }
+
+    fn advance(&mut self, now: Now) -> Result<Step, JobError> {
+        let mut did_something = false;
+        if !self.is_started {
+            self.is_started = true;
+            did_something = true;
+            self.tell_machine(now, CoordinatorEvent::JobStarted)?;
+        }
+        for _ in 0..MAIL_PER_STEP {
+            let Some(mail) = self.mail.receive() else { break };
+            did_something = true;
+            self.on_mail(now, mail)?;
+        }
+        if self.machine.next_deadline(now).is_some_and(|deadline| deadline <= now.monotonic) {
+            did_something = true;
+            self.tell_machine(now, CoordinatorEvent::DeadlineReached)?;
+        }
+        if self.shared.is_over() {
+            return Ok(Step::Finished);
+        }
+        if did_something {
+            return Ok(Step::Progress);
+        }
+        Ok(Step::Parked(Parked { deadline: self.machine.next_deadline(now), on: ParkedOn::Mail }))
+    }
+
+    fn on_mail(&mut self, now: Now, mail: CoordinatorMail) -> Result<(), JobError> {
+        match mail {
+            CoordinatorMail::Acknowledge { id, task, part } => {
+                if let Some(pending) = self.pending.get_mut(&id) {
+                    pending.parts.insert(task, part);
+                }
+                self.tell_machine(now, CoordinatorEvent::Acknowledged { id, task })
+            }
+            CoordinatorMail::Decline { id, task, reason, cause } => {
+                self.cause = cause.or(self.cause);
+                self.tell_machine(now, CoordinatorEvent::Declined { id, task, reason })
+            }
+            CoordinatorMail::Drained(task) => {
+                self.drained.insert(task);
+                self.request_last(now)
+            }
+            CoordinatorMail::Committed { id, task } => {
+                self.on_committed(id, task);
+                Ok(())
+            }
+            CoordinatorMail::LocationPrepared(id, Ok(())) => {
+                self.tell_machine(now, CoordinatorEvent::LocationPrepared(id))
+            }
+            CoordinatorMail::LocationPrepared(id, Err(cause)) => {
+                self.cause = Some(cause);
+                self.tell_machine(now, CoordinatorEvent::LocationFailed(id))
+            }
+            CoordinatorMail::ManifestPersisted(id, Ok(())) => self.on_complete(now, id),
+            CoordinatorMail::ManifestPersisted(id, Err(cause)) => {
+                self.cause = Some(cause);
+                self.tell_machine(now, CoordinatorEvent::ManifestFailed(id))
+            }
+            CoordinatorMail::Deleted(_, Ok(())) => Ok(()),
+            CoordinatorMail::Deleted(id, Err(error)) => {
+                self.shared.note(format!("checkpoint {id} could not be deleted: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks for the last checkpoint once every task is drained.
+    fn request_last(&mut self, now: Now) -> Result<(), JobError> {
+        if !matches!(self.end, End::Far) || self.drained.len() < self.tasks.len() {
+            return Ok(());
+        }
+        self.end = End::Requested;
+        self.tell_machine(now, CoordinatorEvent::CheckpointRequested(LAST))
+    }
+
+    fn on_complete(&mut self, now: Now, id: CheckpointId) -> Result<(), JobError> {
+        if let Some(manifest) = self.pending.remove(&id).and_then(|pending| pending.manifest) {
+            if manifest.is_finished {
+                let left = (0u16..).zip(&self.tasks).map(|(task, _)| TaskIndex(task)).collect();
+                self.end = End::Committing { id, left };
+            }
+            self.retention.completed(id);
+        }
+        self.pending.retain(|other, _| *other > id);
+        self.shared.checkpoint_completed(id);
+        self.tell_machine(now, CoordinatorEvent::ManifestPersisted(id))?;
+        self.retention.take_deletions().into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
+        Ok(())
+    }
+
+    /// The job is over when every task has committed the last checkpoint.
+    fn on_committed(&mut self, id: CheckpointId, task: TaskIndex) {
+        if let End::Committing { id: last, left } = &mut self.end
+            && id >= *last
+        {
+            left.remove(&task);
+            if left.is_empty() {
+                self.shared.end();
+            }
+        }
+    }
+
+    fn tell_machine(&mut self, now: Now, event: CoordinatorEvent) -> Result<(), JobError> {
+        let mut actions = FixedVec::<Action, { Machine::ACTIONS_MAX }>::new();
+        let told = self.machine.on_event(now, event, &mut actions);
+        told.map_err(|rejected| JobError::machine("coordinator", rejected))?;
+        actions.into_iter().try_for_each(|action| self.act(now, action))
+    }
+
+    fn act(&mut self, now: Now, action: Action) -> Result<(), JobError> {
+        match action {
+            CoordinatorAction::PrepareLocation(id) => {
+                self.pending.insert(id, Pending { barrier: None, parts: BTreeMap::new(), manifest: None });
+                self.writer.send(WriterMail::PrepareLocation(id));
+            }
+            CoordinatorAction::TriggerTasks { barrier, tasks } => {
+                if let Some(pending) = self.pending.get_mut(&barrier.id) {
+                    pending.barrier = Some(barrier);
+                }
+                self.tell_tasks(|| TaskMail::Trigger(barrier), &tasks);
+            }
+            CoordinatorAction::PersistManifest(id) => self.persist_manifest(id)?,
+            CoordinatorAction::NotifyAll(notification) => {
+                if let Notification::Abort { id, .. } = notification {
+                    self.pending.remove(&id);
+                    self.retention.aborted(id);
+                    self.shared.checkpoint_failed();
+                }
+                let all = TaskSet::first(self.tasks.len());
+                self.tell_tasks(|| TaskMail::Notify(notification), &all);
+            }
+            // What they wrote lies in the checkpoint's folder, which no manifest commits: see `retention`.
+            CoordinatorAction::DiscardAcknowledged(id) => {
+                self.pending.remove(&id);
+            }
+            CoordinatorAction::DiscardLate { .. } | CoordinatorAction::RequestCompleted { .. } => {}
+            CoordinatorAction::RequestFailed { request, .. } => {
+                if request == Some(LAST) {
+                    self.end = End::Far;
+                    self.request_last(now)?;
+                }
+            }
+            CoordinatorAction::FailJob(reason) => {
+                let checkpoint = self.pending.keys().next().copied();
+                return Err(JobError::Checkpoint { checkpoint, reason, cause: self.cause });
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_tasks(&self, mail: impl Fn() -> TaskMail, tasks: &TaskSet<TASK_WORDS>) {
+        for index in tasks.iter() {
+            if let Some(task) = self.tasks.get(usize::from(index)) {
+                task.send(mail());
+            }
+        }
+    }
+
+    fn persist_manifest(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        let Some(pending) = self.pending.get_mut(&id) else { return Ok(()) };
+        let mut manifest = self.template.clone();
+        manifest.id = id;
+        manifest.triggered_at = pending.barrier.map_or(manifest.triggered_at, |barrier| barrier.triggered_at);
+        let mut parts = std::mem::take(&mut pending.parts).into_values();
+        for subtask in manifest.vertices.iter_mut().flat_map(|vertex: &mut VertexPart| &mut vertex.subtasks) {
+            *subtask = parts.next().unwrap_or_default();
+        }
+        let mut subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
+        manifest.is_finished = subtasks.all(|subtask| subtask.is_drained);
+        let bytes = manifest.encode().map_err(|error| JobError::InvalidJob { what: error.to_string() })?;
+        pending.manifest = Some(manifest);
+        self.writer.send(WriterMail::PersistManifest { id, bytes });
+        Ok(())
+    }
+}
+
+impl Actor for CoordinatorActor {
+    fn step(&mut self, now: Now) -> Step {
+        if self.shared.is_over() {
+            return Step::Finished;
+        }
+        self.advance(now).unwrap_or_else(|error| {
+            self.shared.fail(error);
+            Step::Finished
+        })
+    }
+
+    fn set_waker(&mut self, waker: Waker) {
+        self.signal.set(waker);
+    }
+
+    fn name(&self) -> &str {
+        "coordinator"
+    }
+}

@@ -1,0 +1,195 @@
+//! Why a job did not start, or ended before its time.
+
+use std::fmt;
+
+use slackwater_core::durable::DiskError;
+use slackwater_core::ids::CheckpointId;
+use slackwater_core::machine::Rejected;
+use slackwater_core::reason::FailureReason;
+
+/// Why a job did not start, or ended before its time. One line each, saying what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobError {
+    /// The graph or its options make no sense.
+    InvalidJob {
+        /// What is wrong.
+        what: String,
+    },
+    /// The graph is larger than what the machines are built for.
+    CapacityExceeded {
+        /// Of what there is too much.
+        what: &'static str,
+        /// How much.
+        wanted: usize,
+        /// How much fits.
+        limit: usize,
+    },
+    /// An operator would have more subtasks than the job has key groups.
+    ParallelismAboveMaximum {
+        /// The operator.
+        operator: String,
+        /// Its subtasks.
+        parallelism: u16,
+        /// The job's key groups.
+        max_parallelism: u16,
+    },
+    /// The folder holds checkpoints of another job.
+    OtherJob {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// What does not match: the names of the jobs, or of an operator.
+        what: String,
+    },
+    /// The checkpoint was taken with another number of key groups.
+    OtherMaxParallelism {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// Its key groups.
+        recorded: u16,
+        /// The key groups asked for.
+        wanted: u16,
+    },
+    /// The job had come to its end already.
+    AlreadyFinished {
+        /// Its last checkpoint.
+        checkpoint: CheckpointId,
+    },
+    /// Another process works on the folder.
+    FolderInUse {
+        /// The folder.
+        folder: String,
+    },
+    /// The storage could not be opened.
+    Storage {
+        /// Where.
+        folder: String,
+        /// What the system said.
+        message: String,
+    },
+    /// The disk said no while the job was starting.
+    Disk {
+        /// On what.
+        path: String,
+        /// What it said.
+        error: DiskError,
+    },
+    /// A checkpoint that had verified could not be restored.
+    Restore {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// Why.
+        message: String,
+    },
+    /// An operator gave up.
+    Operator {
+        /// The subtask.
+        task: String,
+        /// The operator.
+        operator: String,
+        /// What it said.
+        message: String,
+    },
+    /// A sink's file could not be written.
+    Output {
+        /// The subtask.
+        task: String,
+        /// The file.
+        path: String,
+        /// What the disk said.
+        error: DiskError,
+    },
+    /// More checkpoints in a row failed than are tolerated.
+    Checkpoint {
+        /// The last of them, if it got as far as a number.
+        checkpoint: Option<CheckpointId>,
+        /// Why.
+        reason: FailureReason,
+        /// What the disk said, if it is why.
+        cause: Option<DiskError>,
+    },
+    /// An actor panicked.
+    Panicked {
+        /// Which.
+        task: String,
+        /// With what message.
+        message: String,
+    },
+    /// A machine refused an event: an error of this program.
+    Machine {
+        /// Whose.
+        task: String,
+        /// What it refused.
+        rejected: Rejected,
+    },
+    /// The job was told to stop before it had finished; its last checkpoint stands.
+    Stopped,
+}
+
+impl JobError {
+    pub(crate) fn machine(task: &str, rejected: Rejected) -> Self {
+        Self::Machine { task: task.to_owned(), rejected }
+    }
+
+    pub(crate) fn disk(path: &str, error: DiskError) -> Self {
+        Self::Disk { path: path.to_owned(), error }
+    }
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidJob { what } => f.write_str(what),
+            Self::CapacityExceeded { what, wanted, limit } => {
+                write!(f, "{wanted} {what} do not fit, {limit} do: lower the parallelism")
+            }
+            Self::ParallelismAboveMaximum { operator, parallelism, max_parallelism } => write!(
+                f,
+                "parallelism {parallelism} of {operator} is above the job's maximum of {max_parallelism}: \
+                 lower it, or start afresh with a larger maximum"
+            ),
+            Self::OtherJob { checkpoint, what } => {
+                write!(f, "checkpoint {checkpoint} is not of this job ({what}): use another folder")
+            }
+            Self::OtherMaxParallelism { checkpoint, recorded, wanted } => write!(
+                f,
+                "checkpoint {checkpoint} was taken with max parallelism {recorded}, not {wanted}: \
+                 ask for {recorded}, or use another folder"
+            ),
+            Self::AlreadyFinished { checkpoint } => write!(
+                f,
+                "the job had finished with checkpoint {checkpoint}, its output is complete: \
+                 use another folder to run it again"
+            ),
+            Self::FolderInUse { folder } => {
+                write!(f, "another process works on {folder}: wait for it, or use another folder")
+            }
+            Self::Storage { folder, message } => write!(f, "cannot use {folder}: {message}"),
+            Self::Disk { path, error } => write!(f, "{path}: {error}"),
+            Self::Restore { checkpoint, message } => {
+                write!(f, "checkpoint {checkpoint} could not be restored: {message}")
+            }
+            Self::Operator { task, operator, message } if task.starts_with(operator.as_str()) => {
+                write!(f, "{task}: {message}")
+            }
+            Self::Operator { task, operator, message } => write!(f, "{task}, operator {operator}: {message}"),
+            Self::Output { task, path, error } => write!(f, "{task} could not write {path}: {error}"),
+            Self::Checkpoint { checkpoint, reason, cause } => {
+                match checkpoint {
+                    Some(id) => write!(f, "checkpoint {id} failed")?,
+                    None => f.write_str("no checkpoint could be started")?,
+                }
+                match cause {
+                    Some(cause) => write!(f, ": {cause}"),
+                    None => write!(f, " with {reason}"),
+                }
+            }
+            Self::Panicked { task, message } => write!(f, "{task} panicked: {message}"),
+            Self::Machine { task, rejected } => write!(f, "{task}: internal error: {rejected}"),
+            Self::Stopped => {
+                f.write_str("the job was stopped; start it again to go on from its last checkpoint")
+            }
+        }
+    }
+}
+
+impl std::error::Error for JobError {}

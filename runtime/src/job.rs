@@ -1,0 +1,185 @@
+//! A job: options, assembly, running, report.
+
+use std::time::Duration;
+
+use slackwater_core::durable::Disk;
+use slackwater_core::ids::CheckpointId;
+use slackwater_core::time::{Millis, Now};
+use slackwater_mem::FrozenRun;
+
+use crate::actor::Actor;
+use crate::driver::{Clock, run_on_threads};
+use crate::error::JobError;
+use crate::graph::JobBuilder;
+use crate::recovery::PassedOver;
+use crate::shared::{Observer, Shared};
+
+mod assemble;
+mod restore;
+#[cfg(test)]
+mod tests;
+
+/// How a job runs. Start from [`JobOptions::new`] and change what you need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobOptions {
+    /// Folder on the disk that holds the jobs' folders; empty for the disk's root.
+    pub folder: String,
+    /// A number that no other start of the job has had: part of the names of files, so that none is ever
+    /// written twice. Nanoseconds since 1970 do.
+    pub attempt: u64,
+    /// From one periodic checkpoint to the next; none for no periodic ones. A last checkpoint is always taken.
+    pub interval: Option<Millis>,
+    /// A checkpoint that takes longer is given up.
+    pub timeout: Millis,
+    /// The least time between the end of a checkpoint and the start of the next periodic one.
+    pub min_pause: Millis,
+    /// How many checkpoints may be under way at the same time.
+    pub max_concurrent: u16,
+    /// How many checkpoints in a row may fail before the job does.
+    pub tolerable_failures: u32,
+    /// How many completed checkpoints are kept, at least 2.
+    pub retained: usize,
+    /// The most memory that keyed state may take, in bytes, over all subtasks.
+    pub memory_limit_bytes: u64,
+    /// Size of a frame of state, in bytes: a power of two, 256 to 16384.
+    pub frame_size: u32,
+}
+
+impl JobOptions {
+    /// A checkpoint every second, three kept, at most 1 GiB of state, no failure tolerated.
+    #[must_use]
+    pub const fn new(attempt: u64) -> Self {
+        Self {
+            folder: String::new(),
+            attempt,
+            interval: Some(Millis(1000)),
+            timeout: Millis(600_000),
+            min_pause: Millis(0),
+            max_concurrent: 1,
+            tolerable_failures: 0,
+            retained: 3,
+            memory_limit_bytes: 1 << 30,
+            frame_size: 4096,
+        }
+    }
+}
+
+/// Puts jobs together.
+#[derive(Debug)]
+pub struct Job;
+
+impl Job {
+    /// Restores the newest checkpoint that verifies, if there is one, and makes the actors of the job: one per
+    /// subtask, then the coordinator, then the writer. Waits for the disk. Uses no thread, clock or random
+    /// number: the same disk and arguments give the same job.
+    ///
+    /// # Errors
+    /// [`JobError`]: the graph makes no sense, the checkpoint is not of this job, the job has finished, the
+    /// disk said no. Nothing has been emitted then.
+    pub fn assemble<D>(
+        builder: JobBuilder,
+        disk: D,
+        now: Now,
+        options: &JobOptions,
+    ) -> Result<AssembledJob, JobError>
+    where
+        D: Disk<Frozen = FrozenRun> + Send + 'static,
+    {
+        assemble::assemble(builder, disk, now, options)
+    }
+}
+
+/// A job that is ready to run.
+pub struct AssembledJob {
+    /// Everything that has to be driven. Stepped until all have finished, or dropped.
+    pub actors: Vec<Box<dyn Actor>>,
+    /// The checkpoint that it goes on from.
+    pub resumed_from: Option<CheckpointId>,
+    /// Newer checkpoints that did not verify.
+    pub passed_over: Vec<PassedOver>,
+    pub(crate) shared: Shared,
+}
+
+impl AssembledJob {
+    /// Shows the job's progress, from anywhere.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        Observer::new(self.shared.clone())
+    }
+
+    /// Takes the actors out, for a driver of your own, and leaves what makes the report.
+    #[must_use]
+    pub fn take_actors(&mut self) -> Vec<Box<dyn Actor>> {
+        std::mem::take(&mut self.actors)
+    }
+
+    /// Runs the job on one thread per actor until it has ended. `observe` is called every `tick`.
+    ///
+    /// # Errors
+    /// [`JobError`]; the last completed checkpoint stands.
+    pub fn run(mut self, tick: Duration, observe: &mut dyn FnMut()) -> Result<Report, JobError> {
+        let ran = run_on_threads(self.take_actors(), Clock::start(), tick, observe);
+        ran.map_err(|panic| JobError::Panicked { task: panic.actor, message: panic.message })?;
+        self.report()
+    }
+
+    /// What the job came to, once all actors have finished.
+    ///
+    /// # Errors
+    /// Why it ended before its time.
+    pub fn report(&self) -> Result<Report, JobError> {
+        if let Some(failure) = self.shared.failure() {
+            return Err(failure);
+        }
+        let progress = self.observer().progress();
+        Ok(Report {
+            bytes_read: progress.bytes_read,
+            source_records: progress.source_records,
+            records: progress.records,
+            checkpoints_completed: progress.checkpoints_completed,
+            checkpoints_failed: progress.checkpoints_failed,
+            last_checkpoint: progress.last_checkpoint,
+            resumed_from: self.resumed_from,
+            bytes_after_resume: if self.resumed_from.is_some() { progress.bytes_read } else { 0 },
+            passed_over: self.passed_over.clone(),
+            notes: self.shared.notes(),
+        })
+    }
+}
+
+impl std::fmt::Debug for AssembledJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AssembledJob")
+            .field("actors", &self.actors.iter().map(|actor| actor.name()).collect::<Vec<_>>())
+            .field("resumed_from", &self.resumed_from)
+            .field("passed_over", &self.passed_over)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a run of a job came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Bytes that the sources read in this run.
+    pub bytes_read: u64,
+    /// Records that the sources emitted in this run.
+    pub source_records: u64,
+    /// Records that subtasks took from channels in this run.
+    pub records: u64,
+    /// Checkpoints completed in this run.
+    pub checkpoints_completed: u64,
+    /// Checkpoints that failed in this run.
+    pub checkpoints_failed: u64,
+    /// The newest complete checkpoint of this run.
+    pub last_checkpoint: Option<CheckpointId>,
+    /// The checkpoint that this run went on from.
+    pub resumed_from: Option<CheckpointId>,
+    /// Bytes read behind the restored positions: what an earlier run had read after its last checkpoint, and
+    /// what no run had read yet. A killed process leaves nothing that tells the two apart, so this is the most
+    /// that can have been read twice. 0 in a run that did not resume.
+    pub bytes_after_resume: u64,
+    /// Newer checkpoints that did not verify and were left in place.
+    pub passed_over: Vec<PassedOver>,
+    /// Sentences for the user.
+    pub notes: Vec<String>,
+}

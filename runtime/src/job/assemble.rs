@@ -1,0 +1,256 @@
+//! Makes the actors of a job.
+
+use slackwater_core::coordinator::CoordinatorOptions;
+use slackwater_core::durable::{Disk, folder_of};
+use slackwater_core::ids::{CheckpointId, TaskIndex};
+use slackwater_core::key_group::MaxParallelism;
+use slackwater_core::time::Now;
+use slackwater_mem::FrozenRun;
+
+use super::restore::{Restore, recover_sinks};
+use super::{AssembledJob, JobOptions};
+use crate::actor::{Actor, Mailbox, Signal};
+use crate::blocking::Blocking;
+use crate::chain::Cx;
+use crate::checkpoint::{Manifest, RestoredStates, SubtaskPart, VertexPart};
+use crate::coordinator::{CoordinatorActor, CoordinatorParts};
+use crate::error::JobError;
+use crate::files::BlockingFiles;
+use crate::graph::{JobBuilder, Vertex};
+use crate::head::Head;
+use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::operator::SubtaskInfo;
+use crate::paths;
+use crate::recovery::{self, Found};
+use crate::retention::Retention;
+use crate::shared::Shared;
+use crate::task::{Task, TaskParts};
+use crate::writer::{SegmentIdentity, Writer, WriterParts};
+
+/// The boxes through which the actors of a job talk.
+struct Wiring {
+    shared: Shared,
+    tasks: Vec<(Signal, Mailbox<TaskMail>)>,
+    coordinator: (Signal, Mailbox<CoordinatorMail>),
+    writer: (Signal, Mailbox<WriterMail>),
+}
+
+/// A subtask that is ready, all but its boxes.
+pub(super) struct Ready {
+    name: String,
+    head: Box<dyn Head>,
+    cx: Cx,
+    is_source: bool,
+    is_drained: bool,
+}
+
+pub(super) fn assemble<D>(
+    mut builder: JobBuilder,
+    mut disk: D,
+    now: Now,
+    options: &JobOptions,
+) -> Result<AssembledJob, JobError>
+where
+    D: Disk<Frozen = FrozenRun> + Send + 'static,
+{
+    let max_parallelism = builder.validate()?;
+    let folder = paths::join(&options.folder, &builder.name);
+    prepare_folder(&mut disk, &folder)?;
+    let found = recovery::find(&mut disk, &folder)?;
+    let manifest = found.newest.as_ref();
+    if let Some(manifest) = manifest {
+        super::restore::check(manifest, &builder, max_parallelism)?;
+    }
+    let template = template(&builder, manifest, max_parallelism, now, options);
+    let wiring = Wiring::new(&builder);
+    let states = RestoredStates::new(manifest);
+
+    let mut heads = build_heads(&mut builder, max_parallelism, options);
+    recover_sinks(&mut heads, &states, &mut Blocking::new(&mut disk))?
+        .into_iter()
+        .for_each(|sentence| wiring.shared.note(sentence));
+    if let Some(finished) = manifest.filter(|manifest| manifest.is_finished) {
+        return Err(JobError::AlreadyFinished { checkpoint: finished.id });
+    }
+    let restore = Restore { folder: &folder, template: &template, states, max_parallelism, options };
+    let ready = restore.subtasks(&builder, heads, &mut disk)?;
+    let actors = wiring.actors(ready, disk, folder, &found, template, max_parallelism, options)?;
+    Ok(AssembledJob {
+        actors,
+        resumed_from: found.newest.map(|manifest| manifest.id),
+        passed_over: found.passed_over,
+        shared: wiring.shared,
+    })
+}
+
+/// Makes the job's folder if it is not there yet, durably.
+fn prepare_folder<D: Disk>(disk: &mut D, folder: &str) -> Result<(), JobError> {
+    let mut files = Blocking::new(disk);
+    let parent = folder_of(folder);
+    let mut make = |path: &str| {
+        if !path.is_empty() {
+            files.create_folder(path)?;
+            files.sync_folder(folder_of(path))?;
+        }
+        Ok(())
+    };
+    make(parent).map_err(|error| JobError::disk(parent, error))?;
+    make(folder).map_err(|error| JobError::disk(folder, error))
+}
+
+/// What every manifest of this run says; subtasks in place, their parts yet to come.
+fn template(
+    builder: &JobBuilder,
+    restored: Option<&Manifest>,
+    max_parallelism: MaxParallelism,
+    now: Now,
+    options: &JobOptions,
+) -> Manifest {
+    let vertices = builder.vertices.iter().map(|vertex| VertexPart {
+        name: vertex.name.clone(),
+        subtasks: vec![SubtaskPart::default(); vertex.signals.len()],
+    });
+    Manifest {
+        id: CheckpointId(0),
+        job_id: restored.map_or_else(|| u128::from(options.attempt), |manifest| manifest.job_id),
+        job_name: builder.name.clone(),
+        triggered_at: now.wall,
+        max_parallelism: max_parallelism.get(),
+        hash_seed: restored.map_or(options.attempt, |manifest| manifest.hash_seed),
+        is_finished: false,
+        vertices: vertices.collect(),
+    }
+}
+
+/// The heads of each vertex, not yet restored.
+fn build_heads(
+    builder: &mut JobBuilder,
+    max_parallelism: MaxParallelism,
+    options: &JobOptions,
+) -> Vec<Vec<(SubtaskInfo, Box<dyn Head>)>> {
+    let heads = |vertex: &mut Vertex| {
+        let parallelism = u16::try_from(vertex.signals.len()).expect("the job has been validated");
+        let head = |index| {
+            let info = SubtaskInfo {
+                operator: vertex.name.clone(),
+                index,
+                parallelism,
+                max_parallelism: max_parallelism.get(),
+                attempt: options.attempt,
+            };
+            let head = (vertex.build)(&info);
+            (info, head)
+        };
+        (0..parallelism).map(head).collect()
+    };
+    builder.vertices.iter_mut().map(heads).collect()
+}
+
+impl Wiring {
+    fn new(builder: &JobBuilder) -> Self {
+        let shared = Shared::default();
+        let (coordinator, writer) = (Signal::default(), Signal::default());
+        let signals = builder.vertices.iter().flat_map(|vertex| &vertex.signals);
+        signals.chain([&coordinator, &writer]).for_each(|signal| shared.watch(signal.clone()));
+        let signals = builder.vertices.iter().flat_map(|vertex| &vertex.signals);
+        Self {
+            shared,
+            tasks: signals.map(|signal| (signal.clone(), Mailbox::new(signal.clone()))).collect(),
+            coordinator: (coordinator.clone(), Mailbox::new(coordinator)),
+            writer: (writer.clone(), Mailbox::new(writer)),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is taken apart right here")]
+    fn actors<D>(
+        &self,
+        ready: Vec<Ready>,
+        disk: D,
+        folder: String,
+        found: &Found,
+        template: Manifest,
+        max_parallelism: MaxParallelism,
+        options: &JobOptions,
+    ) -> Result<Vec<Box<dyn Actor>>, JobError>
+    where
+        D: Disk<Frozen = FrozenRun> + Send + 'static,
+    {
+        let segments = SegmentIdentity { job_id: template.job_id, attempt: options.attempt, max_parallelism };
+        let sources = (0u16..).zip(&ready).filter(|(_, subtask)| subtask.is_source);
+        let sources = sources.map(|(index, _)| TaskIndex(index)).collect();
+        let coordinator = self.coordinator(found, template, sources, options)?;
+        let mut actors: Vec<Box<dyn Actor>> = Vec::new();
+        for ((index, subtask), (signal, mail)) in (0u16..).zip(ready).zip(&self.tasks) {
+            actors.push(Box::new(Task::new(TaskParts {
+                name: subtask.name,
+                index: TaskIndex(index),
+                head: subtask.head,
+                cx: subtask.cx,
+                signal: signal.clone(),
+                mail: mail.clone(),
+                coordinator: self.coordinator.1.clone(),
+                writer: self.writer.1.clone(),
+                shared: self.shared.clone(),
+                is_drained: subtask.is_drained,
+            })?));
+        }
+        actors.push(Box::new(coordinator));
+        actors.push(Box::new(Writer::new(WriterParts {
+            disk,
+            folder,
+            tasks: self.tasks.iter().map(|(_, mail)| mail.clone()).collect(),
+            coordinator: self.coordinator.1.clone(),
+            signal: self.writer.0.clone(),
+            mail: self.writer.1.clone(),
+            shared: self.shared.clone(),
+            segments,
+        })));
+        Ok(actors)
+    }
+
+    fn coordinator(
+        &self,
+        found: &Found,
+        template: Manifest,
+        sources: Vec<TaskIndex>,
+        options: &JobOptions,
+    ) -> Result<CoordinatorActor, JobError> {
+        let mut retention = Retention::new(options.retained);
+        found.retained.iter().for_each(|id| retention.completed(*id));
+        found.incomplete.iter().for_each(|id| retention.aborted(*id));
+        if found.has_unreadable {
+            retention.found_unreadable();
+        }
+        CoordinatorActor::new(CoordinatorParts {
+            options: CoordinatorOptions {
+                interval: options.interval,
+                timeout: options.timeout,
+                min_pause: options.min_pause,
+                max_concurrent: options.max_concurrent,
+                tolerable_failures: options.tolerable_failures,
+                seed: options.attempt,
+            },
+            next_id: found.last_id.map_or(CheckpointId::FIRST, CheckpointId::next),
+            tasks: self.tasks.iter().map(|(_, mail)| mail.clone()).collect(),
+            sources,
+            writer: self.writer.1.clone(),
+            signal: self.coordinator.0.clone(),
+            mail: self.coordinator.1.clone(),
+            shared: self.shared.clone(),
+            template,
+            retention,
+        })
+    }
+}
+
+impl Ready {
+    pub(super) fn new(info: &SubtaskInfo, head: Box<dyn Head>, cx: Cx, is_drained: bool) -> Self {
+        Self {
+            name: format!("{} ({}/{})", info.operator, info.index + 1, info.parallelism),
+            is_source: head.channels() == 0,
+            head,
+            cx,
+            is_drained,
+        }
+    }
+}

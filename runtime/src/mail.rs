@@ -1,0 +1,62 @@
+//! What actors tell each other. Records never travel here.
+
+use slackwater_core::coordinator::Notification;
+use slackwater_core::durable::DiskError;
+use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
+use slackwater_core::reason::FailureReason;
+
+use crate::checkpoint::SubtaskPart;
+use crate::files::{FileEvent, FileRequest, FileTicket};
+use slackwater_mem::Snapshot;
+use slackwater_mem::segment::SegmentRef;
+
+/// To a subtask.
+#[derive(Debug)]
+pub(crate) enum TaskMail {
+    /// Start this checkpoint; only to subtasks without inputs.
+    Trigger(Barrier),
+    /// What became of a checkpoint.
+    Notify(Notification),
+    /// The segment of a checkpoint is durable, or never will be.
+    Persisted(CheckpointId, Result<SegmentRef, DiskError>),
+    /// So many bytes that the sink appended are with the disk.
+    Written(usize),
+    /// A request of the sink has ended.
+    File(FileEvent),
+    /// A request of the sink has failed, on this path.
+    FileFailed(String, DiskError),
+}
+
+/// To the coordinator.
+#[derive(Debug)]
+pub(crate) enum CoordinatorMail {
+    /// A subtask's part is durable.
+    Acknowledge { id: CheckpointId, task: TaskIndex, part: SubtaskPart },
+    /// A subtask does not take part; with the disk's error where that is why.
+    Decline { id: CheckpointId, task: TaskIndex, reason: FailureReason, cause: Option<DiskError> },
+    /// A subtask has emitted everything it ever will.
+    Drained(TaskIndex),
+    /// A subtask's sink has committed everything up to this checkpoint.
+    Committed { id: CheckpointId, task: TaskIndex },
+    /// The folder of a checkpoint is there, or not.
+    LocationPrepared(CheckpointId, Result<(), DiskError>),
+    /// The manifest is durable, or not.
+    ManifestPersisted(CheckpointId, Result<(), DiskError>),
+    /// A retained checkpoint has been deleted, or why not.
+    Deleted(CheckpointId, Result<(), DiskError>),
+}
+
+/// To the writer.
+#[derive(Debug)]
+pub(crate) enum WriterMail {
+    /// Make the folder of a checkpoint.
+    PrepareLocation(CheckpointId),
+    /// Write a subtask's frozen state as a segment.
+    Persist { id: CheckpointId, task: TaskIndex, snapshot: Box<Snapshot> },
+    /// Write the manifest that completes a checkpoint.
+    PersistManifest { id: CheckpointId, bytes: Vec<u8> },
+    /// Delete a checkpoint that is retained no longer: its manifest first.
+    Delete(CheckpointId),
+    /// What a sink asks for.
+    File { task: TaskIndex, ticket: FileTicket, request: FileRequest },
+}

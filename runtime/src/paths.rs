@@ -1,0 +1,39 @@
+//! Where things lie.
+
+use slackwater_core::ids::CheckpointId;
+
+/// Name of a checkpoint's manifest.
+pub(crate) const MANIFEST: &str = "_metadata";
+/// Name under which a manifest is written before it commits the checkpoint.
+pub(crate) const MANIFEST_UNFINISHED: &str = "_metadata.inprogress";
+
+/// `name` in `folder`; the empty folder is the root.
+pub(crate) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// Name of a checkpoint's folder.
+pub(crate) fn checkpoint_name(id: CheckpointId) -> String {
+    format!("chk-{id}")
+}
+
+/// The checkpoint whose folder has this name.
+pub(crate) fn checkpoint_of(name: &str) -> Option<CheckpointId> {
+    let digits = name.strip_prefix("chk-")?;
+    let id = CheckpointId(digits.parse().ok()?);
+    (checkpoint_name(id) == name).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{checkpoint_name, checkpoint_of};
+    use slackwater_core::ids::CheckpointId;
+
+    #[test]
+    fn only_a_checkpoints_own_name_is_one() {
+        assert_eq!(checkpoint_of(&checkpoint_name(CheckpointId(17))), Some(CheckpointId(17)));
+        for name in ["chk-", "chk-007", "chk-+7", "chk-1.old", "shared", "chk-99999999999999999999"] {
+            assert_eq!(checkpoint_of(name), None, "{name}");
+        }
+    }
+}

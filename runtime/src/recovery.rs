@@ -1,0 +1,120 @@
+//! Finds the checkpoint to go on from: the newest that verifies.
+
+use slackwater_core::durable::{Disk, DiskError};
+use slackwater_core::ids::CheckpointId;
+use slackwater_mem::segment::verify_segment;
+
+use crate::blocking::Blocking;
+use crate::checkpoint::Manifest;
+use crate::error::JobError;
+use crate::files::BlockingFiles;
+use crate::paths;
+
+/// A manifest larger than this is not read.
+const MANIFEST_LEN_MAX: u64 = 1 << 30;
+
+/// What lies in a job's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The newest checkpoint that verifies.
+    pub newest: Option<Manifest>,
+    /// Newer ones that do not, newest first; they are left in place.
+    pub passed_over: Vec<PassedOver>,
+    /// Older checkpoints whose manifest can be read, and the newest, oldest first.
+    pub retained: Vec<CheckpointId>,
+    /// Folders of checkpoints without a manifest: never completed.
+    pub incomplete: Vec<CheckpointId>,
+    /// A manifest cannot be read, so nobody knows what it refers to.
+    pub has_unreadable: bool,
+    /// The highest number that a checkpoint's folder has.
+    pub last_id: Option<CheckpointId>,
+}
+
+/// A checkpoint that was not restored although it is the newest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The checkpoint.
+    pub id: CheckpointId,
+    /// Why.
+    pub reason: String,
+}
+
+/// The numbers of all checkpoints that have a folder in the job's folder, ascending.
+///
+/// # Errors
+/// What the disk said.
+pub fn checkpoint_ids(files: &mut dyn BlockingFiles, folder: &str) -> Result<Vec<CheckpointId>, DiskError> {
+    let entries = files.list(folder)?;
+    let folders = entries.iter().filter(|entry| entry.is_folder);
+    let mut ids: Vec<_> = folders.filter_map(|entry| paths::checkpoint_of(&entry.name)).collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// The manifest of a checkpoint; none if it was never completed, a sentence if it cannot be read.
+///
+/// # Errors
+/// What the disk said, other than that something is not there.
+pub fn read_manifest<D: Disk>(
+    disk: &mut D,
+    folder: &str,
+    id: CheckpointId,
+) -> Result<Option<Result<Manifest, String>>, DiskError> {
+    let path = paths::join(&paths::join(folder, &paths::checkpoint_name(id)), paths::MANIFEST);
+    let bytes = match Blocking::new(disk).read(&path, MANIFEST_LEN_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if error.errno == DiskError::NOT_FOUND => return Ok(None),
+        Err(error) if error.errno == DiskError::IO => return Ok(Some(Err(format!("its manifest: {error}")))),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(match Manifest::decode(&bytes) {
+        Ok(manifest) if manifest.id == id => Ok(manifest),
+        Ok(manifest) => Err(format!("its manifest is that of checkpoint {}", manifest.id)),
+        Err(error) => Err(format!("its manifest is {error}")),
+    }))
+}
+
+/// Reads every byte of every segment of a checkpoint. A sentence for each that is not as it was written.
+pub fn verify_segments<D: Disk>(disk: &mut D, folder: &str, manifest: &Manifest) -> Vec<String> {
+    let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
+    let segments = subtasks.filter_map(|subtask| subtask.segment.as_ref());
+    segments
+        .filter_map(|segment| {
+            let path = paths::join(folder, &segment.file_name);
+            verify_segment(disk, &path, segment).err().map(|why| why.to_string())
+        })
+        .collect()
+}
+
+/// Looks through a job's folder for the checkpoint to go on from.
+///
+/// # Errors
+/// What the disk said; damaged checkpoints are no error.
+pub fn find<D: Disk>(disk: &mut D, folder: &str) -> Result<Found, JobError> {
+    let ids = checkpoint_ids(&mut Blocking::new(disk), folder).map_err(|e| JobError::disk(folder, e))?;
+    let mut found = Found { last_id: ids.last().copied(), ..Found::default() };
+    for id in ids.into_iter().rev() {
+        match read_manifest(disk, folder, id).map_err(|error| JobError::disk(folder, error))? {
+            None => found.incomplete.push(id),
+            Some(Err(reason)) => {
+                found.has_unreadable = true;
+                if found.newest.is_none() {
+                    found.passed_over.push(PassedOver { id, reason });
+                }
+            }
+            Some(Ok(_)) if found.newest.is_some() => found.retained.push(id),
+            Some(Ok(manifest)) => {
+                let damages = verify_segments(disk, folder, &manifest);
+                if let Some(reason) = damages.into_iter().next() {
+                    found.passed_over.push(PassedOver { id, reason });
+                } else {
+                    found.retained.push(id);
+                    found.newest = Some(manifest);
+                }
+            }
+        }
+    }
+    found.retained.reverse();
+    found.incomplete.reverse();
+    Ok(found)
+}

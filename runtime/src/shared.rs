@@ -1,0 +1,146 @@
+//! What the actors of a job and those who watch it have in common.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use slackwater_core::ids::CheckpointId;
+
+use crate::actor::{Signal, lock};
+use crate::error::JobError;
+
+/// Progress of a running job, to be looked at from anywhere. Each number is exact, but they are not taken
+/// at the same moment.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    shared: Shared,
+}
+
+impl Observer {
+    pub(crate) const fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+
+    /// The numbers of this moment.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let counters = &self.shared.inner.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Progress {
+            bytes_read: read(&counters.bytes_read),
+            source_records: read(&counters.source_records),
+            records: read(&counters.records),
+            last_checkpoint: Some(read(&counters.last_checkpoint)).filter(|id| *id > 0).map(CheckpointId),
+            checkpoints_completed: read(&counters.completed),
+            checkpoints_failed: read(&counters.failed),
+        }
+    }
+
+    /// Tells the job to end soon, without a checkpoint; it then reports [`JobError::Stopped`].
+    pub fn stop(&self) {
+        self.shared.fail(JobError::Stopped);
+    }
+
+    /// Whether the job has ended, well or not.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.shared.is_over()
+    }
+}
+
+/// How far a job has come in this run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that the sources have read.
+    pub bytes_read: u64,
+    /// Records that the sources have emitted.
+    pub source_records: u64,
+    /// Records that subtasks have taken from channels.
+    pub records: u64,
+    /// The newest complete checkpoint of this run.
+    pub last_checkpoint: Option<CheckpointId>,
+    /// Checkpoints completed in this run.
+    pub checkpoints_completed: u64,
+    /// Checkpoints that failed in this run.
+    pub checkpoints_failed: u64,
+}
+
+/// Shared by every actor of a job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    is_over: AtomicBool,
+    failure: Mutex<Option<JobError>>,
+    signals: Mutex<Vec<Signal>>,
+    notes: Mutex<Vec<String>>,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    bytes_read: AtomicU64,
+    source_records: AtomicU64,
+    records: AtomicU64,
+    last_checkpoint: AtomicU64,
+    completed: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Shared {
+    /// Has `signal` woken when the job is over.
+    pub(crate) fn watch(&self, signal: Signal) {
+        lock(&self.inner.signals).push(signal);
+    }
+
+    /// Ends the job for this reason; the first one counts.
+    pub(crate) fn fail(&self, error: JobError) {
+        if !self.is_over() {
+            lock(&self.inner.failure).get_or_insert(error);
+        }
+        self.end();
+    }
+
+    /// Ends the job: every actor finishes in its next step.
+    pub(crate) fn end(&self) {
+        self.inner.is_over.store(true, Ordering::Release);
+        lock(&self.inner.signals).iter().for_each(Signal::wake);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.inner.is_over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn failure(&self) -> Option<JobError> {
+        lock(&self.inner.failure).clone()
+    }
+
+    /// Keeps a sentence for the report.
+    pub(crate) fn note(&self, sentence: String) {
+        lock(&self.inner.notes).push(sentence);
+    }
+
+    pub(crate) fn notes(&self) -> Vec<String> {
+        lock(&self.inner.notes).clone()
+    }
+
+    pub(crate) fn add_input(&self, records: u64, bytes: u64) {
+        self.inner.counters.source_records.fetch_add(records, Ordering::Relaxed);
+        self.inner.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_records(&self, records: u64) {
+        self.inner.counters.records.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub(crate) fn checkpoint_completed(&self, id: CheckpointId) {
+        self.inner.counters.last_checkpoint.store(id.0, Ordering::Relaxed);
+        self.inner.counters.completed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn checkpoint_failed(&self) {
+        self.inner.counters.failed.fetch_add(1, Ordering::Relaxed);
+    }
+}

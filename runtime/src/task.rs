@@ -1,0 +1,284 @@
+//! A subtask as an actor: takes records, carries out what its machines order, in order.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use slackwater_core::gate::{ChannelSet, Gate, GateOptions};
+use slackwater_core::ids::TaskIndex;
+use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent};
+use slackwater_core::time::Now;
+
+use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
+use crate::chain::Cx;
+use crate::channel::Mark;
+use crate::error::JobError;
+use crate::head::{CHANNEL_WORDS, Head, Poll};
+use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::shared::Shared;
+
+mod input;
+mod orders;
+mod parts;
+
+use parts::Parts;
+
+/// Checkpoints of one subtask that may be under way at the same time.
+const PENDING: usize = 8;
+/// Messages that one step takes.
+const MAIL_PER_STEP: usize = 64;
+
+type Machine = Subtask<PENDING>;
+
+/// What a subtask needs to become an actor.
+pub(crate) struct TaskParts {
+    pub(crate) name: String,
+    pub(crate) index: TaskIndex,
+    pub(crate) head: Box<dyn Head>,
+    pub(crate) cx: Cx,
+    pub(crate) signal: Signal,
+    pub(crate) mail: Mailbox<TaskMail>,
+    pub(crate) coordinator: Mailbox<CoordinatorMail>,
+    pub(crate) writer: Mailbox<WriterMail>,
+    pub(crate) shared: Shared,
+    /// The checkpoint that it is restored from was taken after it had emitted everything.
+    pub(crate) is_drained: bool,
+}
+
+/// A subtask.
+pub(crate) struct Task {
+    name: String,
+    index: TaskIndex,
+    head: Box<dyn Head>,
+    cx: Cx,
+    signal: Signal,
+    mail: Mailbox<TaskMail>,
+    coordinator: Mailbox<CoordinatorMail>,
+    writer: Mailbox<WriterMail>,
+    shared: Shared,
+    gate: Gate<CHANNEL_WORDS>,
+    blocked: ChannelSet<CHANNEL_WORDS>,
+    machine: Machine,
+    /// What has to be done before anything else is taken, oldest first.
+    orders: VecDeque<Order>,
+    parts: Parts,
+    flow: Flow,
+    /// Channels on which no records follow.
+    ended: ChannelSet<CHANNEL_WORDS>,
+    /// Triggers that came while the rest was being emitted: the barrier must not cut it in two.
+    deferred: Vec<SubtaskEvent>,
+    bytes_seen: u64,
+}
+
+/// Something to do, possibly later than it was ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Machine(SubtaskAction),
+    /// Pass on that no records follow.
+    SendEndOfData,
+}
+
+/// How far the flow of records has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// The machine has not been started.
+    New,
+    Running {
+        /// The rest was emitted before the checkpoint that the job is restored from.
+        skips_rest: bool,
+    },
+    /// No records follow; the operators emit the rest.
+    Ending,
+    /// The rest is emitted; that no records follow is on its way.
+    SendingEnd,
+    Drained,
+}
+
+impl Task {
+    pub(crate) fn new(parts: TaskParts) -> Result<Self, JobError> {
+        let channels = parts.head.channels();
+        let count = u16::try_from(channels).unwrap_or(u16::MAX);
+        let gate = Gate::new(count, GateOptions { count_ended_channels: true });
+        let gate = gate.map_err(|_| JobError::CapacityExceeded {
+            what: "channels of one subtask",
+            wanted: channels,
+            limit: ChannelSet::<CHANNEL_WORDS>::CAPACITY,
+        })?;
+        Ok(Self {
+            name: parts.name,
+            index: parts.index,
+            head: parts.head,
+            cx: parts.cx,
+            signal: parts.signal,
+            mail: parts.mail,
+            coordinator: parts.coordinator,
+            writer: parts.writer,
+            shared: parts.shared,
+            gate,
+            blocked: ChannelSet::empty(),
+            machine: Machine::new(),
+            orders: VecDeque::new(),
+            parts: Parts::new(parts.is_drained),
+            flow: Flow::New,
+            ended: ChannelSet::empty(),
+            deferred: Vec::new(),
+            bytes_seen: 0,
+        })
+    }
+
+    /// One step: messages, orders, then records.
+    fn advance(&mut self) -> Result<Step, JobError> {
+        let started = self.start()?;
+        let got_mail = self.take_mail()?;
+        self.head.chain().make_room();
+        let did_orders = self.do_orders()?;
+        self.after_orders()?;
+        let waits_for_room = !self.orders.is_empty();
+        let flowed = if waits_for_room { None } else { self.flow()? };
+        self.pass_requests()?;
+        let did_something = started || got_mail || did_orders || flowed == Some(Flowed::On);
+        if did_something {
+            return Ok(Step::Progress);
+        }
+        self.head.chain().flush();
+        let on = match flowed {
+            None | Some(Flowed::NoRoom) => ParkedOn::Room,
+            Some(Flowed::Empty | Flowed::On) => ParkedOn::Input,
+            Some(Flowed::Over) => ParkedOn::Mail,
+        };
+        Ok(Step::parked(on))
+    }
+
+    fn start(&mut self) -> Result<bool, JobError> {
+        if self.flow != Flow::New {
+            return Ok(false);
+        }
+        self.flow = Flow::Running { skips_rest: self.parts.is_drained() };
+        self.tell_machine(SubtaskEvent::Started)?;
+        Ok(true)
+    }
+
+    /// Moves records on by about one batch.
+    fn flow(&mut self) -> Result<Option<Flowed>, JobError> {
+        let flowed = match self.flow {
+            Flow::Running { skips_rest: true } if self.head.channels() == 0 => {
+                self.end_of_data();
+                Flowed::On
+            }
+            Flow::New | Flow::Running { .. } => self.poll()?,
+            Flow::Ending => self.emit_rest()?,
+            Flow::SendingEnd => Flowed::NoRoom,
+            Flow::Drained if self.head.channels() == 0 => Flowed::Over,
+            Flow::Drained => self.poll()?,
+        };
+        Ok(Some(flowed))
+    }
+
+    fn poll(&mut self) -> Result<Flowed, JobError> {
+        let poll = self.head.poll(&self.blocked, &mut self.cx);
+        self.check_failure()?;
+        Ok(match poll {
+            Poll::Processed(records) => {
+                self.count(records);
+                Flowed::On
+            }
+            Poll::Empty => Flowed::Empty,
+            Poll::NoRoom => Flowed::NoRoom,
+            Poll::Ended(records) => {
+                self.count(records);
+                self.end_of_data();
+                Flowed::On
+            }
+            Poll::Marked(channel, Mark::Barrier(barrier)) => {
+                self.on_barrier(channel, barrier)?;
+                Flowed::On
+            }
+            Poll::Marked(channel, Mark::EndOfData) => {
+                self.ended.insert(channel.0);
+                if self.ended.len() == self.head.channels() {
+                    self.end_of_data();
+                }
+                Flowed::On
+            }
+            Poll::Cancelled(channel, id) => {
+                self.on_cancel(channel, id)?;
+                Flowed::On
+            }
+        })
+    }
+
+    /// No records follow.
+    fn end_of_data(&mut self) {
+        if self.flow == (Flow::Running { skips_rest: true }) {
+            self.send_end();
+        } else {
+            self.flow = Flow::Ending;
+        }
+    }
+
+    fn emit_rest(&mut self) -> Result<Flowed, JobError> {
+        if !self.head.chain().has_room() {
+            return Ok(Flowed::NoRoom);
+        }
+        let is_done = self.head.chain().end_of_data(&mut self.cx);
+        self.check_failure()?;
+        if is_done {
+            self.send_end();
+        }
+        Ok(Flowed::On)
+    }
+
+    fn send_end(&mut self) {
+        self.flow = Flow::SendingEnd;
+        self.orders.push_back(Order::SendEndOfData);
+    }
+
+    fn count(&mut self, records: u64) {
+        let is_source = self.head.channels() == 0;
+        let bytes = self.head.bytes_read();
+        if is_source {
+            self.shared.add_input(records, bytes.saturating_sub(self.bytes_seen));
+            self.bytes_seen = bytes;
+        } else {
+            self.shared.add_records(records);
+        }
+    }
+
+    fn check_failure(&mut self) -> Result<(), JobError> {
+        match self.cx.failure.take() {
+            None => Ok(()),
+            Some((operator, error)) => {
+                Err(JobError::Operator { task: self.name.clone(), operator, message: error.to_string() })
+            }
+        }
+    }
+}
+
+/// What moving records on came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flowed {
+    On,
+    Empty,
+    NoRoom,
+    Over,
+}
+
+impl Actor for Task {
+    fn step(&mut self, now: Now) -> Step {
+        if self.shared.is_over() {
+            return Step::Finished;
+        }
+        self.cx.now = now;
+        self.advance().unwrap_or_else(|error| {
+            self.shared.fail(error);
+            Step::Finished
+        })
+    }
+
+    fn set_waker(&mut self, waker: Waker) {
+        self.signal.set(waker);
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}

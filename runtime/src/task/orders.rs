@@ -1,0 +1,122 @@
+//! Carries out what the machine orders, one after the other; an order that has to wait for room is tried
+//! again in the next step, and nothing else is taken before it is done.
+
+use slackwater_core::durable::DiskError;
+use slackwater_core::ids::CheckpointId;
+use slackwater_core::reason::FailureReason;
+use slackwater_core::subtask::{SubtaskAction, SubtaskEvent};
+
+use super::{Flow, Order, Task};
+use crate::channel::Mark;
+use crate::error::JobError;
+use crate::mail::{CoordinatorMail, WriterMail};
+
+impl Task {
+    /// Carries out orders until one has to wait. True if any was carried out.
+    pub(super) fn do_orders(&mut self) -> Result<bool, JobError> {
+        let mut did_any = false;
+        while let Some(order) = self.orders.front().copied() {
+            let is_done = match order {
+                Order::SendEndOfData => self.send_end_of_data(),
+                Order::Machine(action) => self.act(action)?,
+            };
+            if !is_done {
+                break;
+            }
+            self.orders.pop_front();
+            did_any = true;
+        }
+        Ok(did_any)
+    }
+
+    /// Tells the machine and the coordinator what has become true meanwhile.
+    pub(super) fn after_orders(&mut self) -> Result<(), JobError> {
+        let chain = self.head.chain();
+        let durable = self.parts.durable(|id| chain.is_sealed(id));
+        let committed = self.parts.committed(|id| chain.is_committed(id));
+        if let Some(id) = committed {
+            self.coordinator.send(CoordinatorMail::Committed { id, task: self.index });
+        }
+        if let Some(id) = durable {
+            self.tell_machine(SubtaskEvent::Persisted(id))?;
+            self.do_orders()?;
+        }
+        Ok(())
+    }
+
+    fn send_end_of_data(&mut self) -> bool {
+        if !self.head.chain().send(Mark::EndOfData) {
+            return false;
+        }
+        self.flow = Flow::Drained;
+        self.parts.drained();
+        self.coordinator.send(CoordinatorMail::Drained(self.index));
+        true
+    }
+
+    /// Carries out one action; false if it has to wait for room.
+    fn act(&mut self, action: SubtaskAction) -> Result<bool, JobError> {
+        match action {
+            // Half-filled batches go out with the barrier.
+            SubtaskAction::PrepareOperators(_) | SubtaskAction::NotifySubsume(_) => {}
+            SubtaskAction::BroadcastBarrier(barrier) => {
+                return Ok(self.head.chain().send(Mark::Barrier(barrier)));
+            }
+            SubtaskAction::SnapshotOperators(barrier) => self.snapshot(barrier.id)?,
+            SubtaskAction::BroadcastCancel(id) => self.head.chain().cancel(id),
+            SubtaskAction::Persist(id) => self.persist(id),
+            SubtaskAction::CancelPersist(id) => self.parts.forget(id),
+            SubtaskAction::Acknowledge { id, alignment: _ } => {
+                let (task, part) = (self.index, self.parts.acknowledge(id));
+                self.coordinator.send(CoordinatorMail::Acknowledge { id, task, part });
+            }
+            SubtaskAction::Decline { id, reason } => self.decline(id, reason),
+            SubtaskAction::NotifyComplete(id) => self.commit(id)?,
+            SubtaskAction::NotifyAbort(id) => {
+                self.parts.forget(id);
+                self.head.chain().abort(id);
+            }
+            SubtaskAction::FailTask(id) => return Err(self.snapshot_failed(id)),
+        }
+        Ok(true)
+    }
+
+    fn snapshot(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        let mut states = Vec::new();
+        self.head.snapshot(id, &mut states, &mut self.cx);
+        self.check_failure()?;
+        let frozen = self.cx.freeze().map_err(|error| JobError::Operator {
+            task: self.name.clone(),
+            operator: self.name.clone(),
+            message: error.to_string(),
+        })?;
+        self.parts.take(id, frozen.map(Box::new), states);
+        self.tell_machine(SubtaskEvent::SnapshotTaken(id))
+    }
+
+    fn persist(&mut self, id: CheckpointId) {
+        if let Some(snapshot) = self.parts.persist(id) {
+            self.writer.send(WriterMail::Persist { id, task: self.index, snapshot });
+        }
+    }
+
+    fn decline(&mut self, id: CheckpointId, reason: FailureReason) {
+        let cause: Option<DiskError> = self.parts.cause(id);
+        self.parts.forget(id);
+        self.coordinator.send(CoordinatorMail::Decline { id, task: self.index, reason, cause });
+    }
+
+    fn commit(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        self.head.chain().commit(id, &mut self.cx);
+        self.parts.committing(id);
+        self.check_failure()
+    }
+
+    fn snapshot_failed(&self, id: CheckpointId) -> JobError {
+        JobError::Operator {
+            task: self.name.clone(),
+            operator: self.name.clone(),
+            message: format!("checkpoint {id} could not be taken"),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The writer as an actor: the one owner of the disk. It carries out what subtasks, their sinks and the
+//! coordinator ask for, many things at a time, and tells them how it ended.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use heapless::Vec as FixedVec;
+use slackwater_core::durable::{
+    Completion, Disk, DiskError, Failure, Names, OperationKind, Tokens, Wait, Work, WriteFile,
+};
+use slackwater_core::ids::{CheckpointId, TaskIndex};
+use slackwater_core::time::Now;
+use slackwater_mem::FrozenRun;
+use slackwater_mem::segment::SegmentWriter;
+
+use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
+use crate::blocking::Blocking;
+use crate::files::{BlockingFiles, FileEvent, FileRequest, FileTicket};
+use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::paths;
+use crate::shared::Shared;
+
+mod part;
+mod segment;
+mod sequence;
+
+use part::PartFile;
+pub(crate) use segment::SegmentIdentity;
+use sequence::{Order, Sequence};
+
+/// Messages, and completions, that one step takes.
+const PER_STEP: usize = 64;
+
+/// What the writer is made of.
+pub(crate) struct WriterParts<D> {
+    pub(crate) disk: D,
+    /// The job's folder.
+    pub(crate) folder: String,
+    pub(crate) tasks: Vec<Mailbox<TaskMail>>,
+    pub(crate) coordinator: Mailbox<CoordinatorMail>,
+    pub(crate) signal: Signal,
+    pub(crate) mail: Mailbox<WriterMail>,
+    pub(crate) shared: Shared,
+    pub(crate) segments: SegmentIdentity,
+}
+
+/// The writer of a process.
+pub(crate) struct Writer<D: Disk<Frozen = FrozenRun>> {
+    disk: D,
+    folder: String,
+    tasks: Vec<Mailbox<TaskMail>>,
+    coordinator: Mailbox<CoordinatorMail>,
+    signal: Signal,
+    mail: Mailbox<WriterMail>,
+    shared: Shared,
+    segments: SegmentIdentity,
+    /// What is under way, by the number of its job.
+    running: BTreeMap<u32, (Tokens, Running<D>)>,
+    next_job: u32,
+    /// The job of each file that a sink is writing.
+    parts: BTreeMap<(TaskIndex, FileTicket), u32>,
+    ended: FixedVec<Completion<D::Block>, PER_STEP>,
+}
+
+/// Something that the writer is doing, and for whom.
+enum Running<D: Disk<Frozen = FrozenRun>> {
+    Location(CheckpointId, Sequence),
+    Segment(CheckpointId, TaskIndex, Box<SegmentWriter<D>>),
+    Manifest(CheckpointId, Box<WriteFile<D, String, Vec<u8>>>),
+    Deletion(CheckpointId, Sequence),
+    Part(TaskIndex, FileTicket, Box<PartFile<D>>),
+    /// The sink waits for this event.
+    Request(TaskIndex, FileEvent, Sequence),
+}
+
+impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
+    pub(crate) fn new(parts: WriterParts<D>) -> Self {
+        Self {
+            disk: parts.disk,
+            folder: parts.folder,
+            tasks: parts.tasks,
+            coordinator: parts.coordinator,
+            signal: parts.signal,
+            mail: parts.mail,
+            shared: parts.shared,
+            segments: parts.segments,
+            running: BTreeMap::new(),
+            next_job: 0,
+            parts: BTreeMap::new(),
+            ended: FixedVec::new(),
+        }
+    }
+
+    fn take_mail(&mut self) -> bool {
+        let mut taken = false;
+        for _ in 0..PER_STEP {
+            let Some(mail) = self.mail.receive() else { break };
+            taken = true;
+            self.on_mail(mail);
+        }
+        taken
+    }
+
+    fn on_mail(&mut self, mail: WriterMail) {
+        match mail {
+            WriterMail::PrepareLocation(id) => {
+                let path = self.checkpoint_folder(id);
+                let orders = [Order::CreateFolder(path), Order::SyncFolder(self.folder.clone())];
+                self.start(Running::Location(id, Sequence::new(orders)));
+            }
+            WriterMail::Persist { id, task, snapshot } => {
+                let work = SegmentWriter::new(*snapshot, self.segments.spec(&self.folder, id, task));
+                self.start(Running::Segment(id, task, Box::new(work)));
+            }
+            WriterMail::PersistManifest { id, bytes } => {
+                let folder = self.checkpoint_folder(id);
+                let names = Names::Renamed {
+                    temporary: paths::join(&folder, paths::MANIFEST_UNFINISHED),
+                    path: paths::join(&folder, paths::MANIFEST),
+                };
+                self.start(Running::Manifest(id, Box::new(WriteFile::new(names, bytes))));
+            }
+            WriterMail::Delete(id) => self.delete(id),
+            WriterMail::File { task, ticket, request } => self.on_request(task, ticket, request),
+        }
+    }
+
+    fn on_request(&mut self, task: TaskIndex, ticket: FileTicket, request: FileRequest) {
+        match request {
+            FileRequest::Create { path, len_max } => {
+                let part = PartFile::new(path, len_max);
+                let job = self.start(Running::Part(task, ticket, Box::new(part)));
+                self.parts.insert((task, ticket), job);
+            }
+            FileRequest::Append { bytes } => {
+                if let Some(part) = self.part(task, ticket) {
+                    part.append(bytes);
+                }
+            }
+            FileRequest::Seal => {
+                if let Some(part) = self.part(task, ticket) {
+                    part.seal();
+                }
+            }
+            FileRequest::Publish { from, to } => {
+                let folder = slackwater_core::durable::folder_of(&to).to_owned();
+                let orders = [Order::Rename { from, to }, Order::SyncFolder(folder)];
+                self.start(Running::Request(task, FileEvent::Published(ticket), Sequence::new(orders)));
+            }
+            FileRequest::Remove { path } => {
+                let folder = slackwater_core::durable::folder_of(&path).to_owned();
+                let orders = [Order::Remove(path), Order::SyncFolder(folder)];
+                self.start(Running::Request(task, FileEvent::Removed(ticket), Sequence::new(orders)));
+            }
+        }
+    }
+
+    fn part(&mut self, task: TaskIndex, ticket: FileTicket) -> Option<&mut PartFile<D>> {
+        let job = self.parts.get(&(task, ticket))?;
+        match self.running.get_mut(job)? {
+            (_, Running::Part(_, _, part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Deletes a checkpoint: its manifest first, so that what is left is no checkpoint whenever this stops.
+    fn delete(&mut self, id: CheckpointId) {
+        let folder = self.checkpoint_folder(id);
+        // Deleting waits for one look into the folder: files of aborted attempts are on no list.
+        let entries = match Blocking::new(&mut self.disk).list(&folder) {
+            Ok(entries) => entries,
+            Err(error) => return self.coordinator.send(CoordinatorMail::Deleted(id, Err(error))),
+        };
+        let (manifests, others): (Vec<_>, Vec<_>) =
+            entries.into_iter().map(|entry| entry.name).partition(|name| name == paths::MANIFEST);
+        let remove = |name: &String| Order::Remove(paths::join(&folder, name));
+        let mut orders: Vec<Order> = manifests.iter().map(remove).collect();
+        orders.push(Order::SyncFolder(folder.clone()));
+        orders.extend(others.iter().map(remove));
+        orders.push(Order::Remove(folder.clone()));
+        orders.push(Order::SyncFolder(self.folder.clone()));
+        self.start(Running::Deletion(id, Sequence::new(orders)));
+    }
+
+    fn start(&mut self, running: Running<D>) -> u32 {
+        // The job of a blocking look-up is never one of ours.
+        self.next_job = (self.next_job + 1) % (u32::MAX - 1);
+        self.running.insert(self.next_job, (Tokens::new(self.next_job), running));
+        self.next_job
+    }
+
+    fn reap(&mut self, wait: Wait) -> bool {
+        self.disk.reap(wait, &mut self.ended);
+        let any = !self.ended.is_empty();
+        // Oldest first, so that a seeded run is the same each time.
+        for completion in std::mem::take(&mut self.ended) {
+            let job = u32::try_from(completion.token.0 >> 32).unwrap_or(u32::MAX);
+            if let Some((_, running)) = self.running.get_mut(&job) {
+                running.work().on_completion(completion, &mut self.disk);
+            }
+        }
+        any
+    }
+
+    /// Lets everything submit what it can, and tells who waits for what has ended.
+    fn advance(&mut self) -> bool {
+        let mut ended = Vec::new();
+        for (job, (tokens, running)) in &mut self.running {
+            let was_done = running.work().is_done();
+            if !was_done {
+                running.work().advance(&mut self.disk, tokens);
+            }
+            if let Running::Part(task, _, part) = running
+                && let Some(bytes) = part.take_written()
+                && let Some(mail) = self.tasks.get(usize::from(task.0))
+            {
+                mail.send(TaskMail::Written(bytes));
+            }
+            if running.work().is_done() {
+                ended.push(*job);
+            }
+        }
+        for job in &ended {
+            if let Some((_, running)) = self.running.remove(job) {
+                self.finish(running);
+            }
+        }
+        !ended.is_empty()
+    }
+
+    fn finish(&mut self, running: Running<D>) {
+        match running {
+            Running::Location(id, sequence) => {
+                let result = sequence.result().map_err(|(_, error)| error);
+                self.coordinator.send(CoordinatorMail::LocationPrepared(id, result));
+            }
+            Running::Segment(id, task, work) => {
+                self.tell(task, TaskMail::Persisted(id, segment::result(work.result())));
+            }
+            Running::Manifest(id, file) => {
+                let result = file.result().map_or(Ok(()), |result| result.map(|_| ()).map_err(disk_error));
+                self.coordinator.send(CoordinatorMail::ManifestPersisted(id, result));
+            }
+            Running::Deletion(id, sequence) => {
+                let result = sequence.result().map_err(|(_, error)| error);
+                self.coordinator.send(CoordinatorMail::Deleted(id, result));
+            }
+            Running::Part(task, ticket, part) => {
+                self.parts.remove(&(task, ticket));
+                let mail = match part.result() {
+                    Ok(()) => TaskMail::File(FileEvent::Sealed(ticket)),
+                    Err(failure) => TaskMail::FileFailed(part.path().to_owned(), disk_error(failure)),
+                };
+                self.tell(task, mail);
+            }
+            Running::Request(task, event, sequence) => {
+                let mail = match sequence.result() {
+                    Ok(()) => TaskMail::File(event),
+                    Err((path, error)) => TaskMail::FileFailed(path, error),
+                };
+                self.tell(task, mail);
+            }
+        }
+    }
+
+    fn tell(&self, task: TaskIndex, mail: TaskMail) {
+        if let Some(mailbox) = self.tasks.get(usize::from(task.0)) {
+            mailbox.send(mail);
+        }
+    }
+
+    fn checkpoint_folder(&self, id: CheckpointId) -> String {
+        paths::join(&self.folder, &paths::checkpoint_name(id))
+    }
+}
+
+impl<D: Disk<Frozen = FrozenRun>> Running<D> {
+    fn work(&mut self) -> &mut dyn Work<D> {
+        match self {
+            Self::Location(_, sequence) | Self::Deletion(_, sequence) | Self::Request(_, _, sequence) => {
+                sequence
+            }
+            Self::Segment(_, _, work) => &mut **work,
+            Self::Manifest(_, file) => &mut **file,
+            Self::Part(_, _, part) => &mut **part,
+        }
+    }
+}
+
+/// The disk's word for it.
+pub(crate) const fn disk_error(failure: Failure) -> DiskError {
+    match failure {
+        Failure::Disk { error, .. } => error,
+        Failure::Abandoned => DiskError { operation: OperationKind::Write, errno: DiskError::INVALID },
+    }
+}
+
+impl<D: Disk<Frozen = FrozenRun> + Send> Actor for Writer<D>
+where
+    D::Block: Send,
+{
+    fn step(&mut self, _now: Now) -> Step {
+        let is_over = self.shared.is_over();
+        let gives_up = is_over && self.shared.failure().is_some();
+        let mut did_something = self.reap(Wait::No);
+        if !gives_up {
+            did_something |= self.take_mail();
+            did_something |= self.advance();
+        }
+        // At a good end what was asked for, deletions that is, is carried out first.
+        if is_over && self.disk.in_flight() == 0 && (gives_up || (self.running.is_empty() && !did_something))
+        {
+            return Step::Finished;
+        }
+        match (did_something, self.disk.in_flight()) {
+            (true, _) => Step::Progress,
+            (false, 0) => Step::parked(ParkedOn::Mail),
+            (false, _) => Step::parked(ParkedOn::Disk),
+        }
+    }
+
+    fn set_waker(&mut self, waker: Waker) {
+        self.signal.set(waker);
+    }
+
+    fn name(&self) -> &str {
+        "writer"
+    }
+
+    fn wait_for_disk(&mut self) {
+        self.reap(Wait::ForOne);
+    }
+}
