@@ -26,6 +26,7 @@ pub mod recovery;
 mod retention;
 mod shared;
 mod task;
+pub mod word_count;
 mod writer;
 
 pub use error::JobError;

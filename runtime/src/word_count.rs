@@ -1,0 +1,97 @@
+//! The word count: lines of files, split into words, counted by word, written as `word<TAB>count`.
+//!
+//! A word is a longest run of bytes other than the six of [`is_space`]; any file has words, whatever it holds.
+
+mod count;
+pub mod plain;
+#[cfg(test)]
+mod tests;
+mod totals;
+
+use slackwater_core::format::page::KEY_LEN_MAX;
+use slackwater_mem::Bytes;
+
+use self::count::Count;
+pub use self::totals::Totals;
+use crate::file_sink::{FileSink, FileSinkOptions};
+use crate::graph::JobBuilder;
+use crate::inputs::Inputs;
+use crate::line_source::{LineOptions, LineSource};
+use crate::output::Output;
+
+/// When a word's count is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emit {
+    /// Once, when the input ends.
+    #[default]
+    Final,
+    /// At each change: a word that occurs n times has the lines 1 to n, each once.
+    Updates,
+}
+
+/// How words are counted.
+#[derive(Clone, Debug)]
+pub struct WordCountOptions {
+    /// Subtasks of the source, and of the counting.
+    pub parallelism: u16,
+    /// Key groups of the job: the most subtasks it can ever have.
+    pub max_parallelism: u32,
+    /// The folder of the output, a path of the job's disk.
+    pub output: String,
+    /// When counts are written.
+    pub emit: Emit,
+    /// How lines are read. What it says on long lines is overruled: they are cut between words.
+    pub lines: LineOptions,
+    /// How parts are written.
+    pub parts: FileSinkOptions,
+}
+
+impl WordCountOptions {
+    /// Two subtasks, 128 key groups, final counts into `output`.
+    #[must_use]
+    pub fn new(output: impl Into<String>) -> Self {
+        Self {
+            parallelism: 2,
+            max_parallelism: 128,
+            output: output.into(),
+            emit: Emit::Final,
+            lines: LineOptions::default(),
+            parts: FileSinkOptions::default(),
+        }
+    }
+}
+
+/// Whether a byte separates words: space, `\t`, `\n`, `\v`, `\f`, `\r`.
+#[inline]
+#[must_use]
+pub const fn is_space(byte: u8) -> bool {
+    // The five controls lie next to each other.
+    byte == b' ' || byte.wrapping_sub(b'\t') < 5
+}
+
+/// Calls `each` for every word of a text, in order.
+#[inline]
+pub fn for_each_word(text: &[u8], each: impl FnMut(&[u8])) {
+    text.split(|&byte| is_space(byte)).filter(|word| !word.is_empty()).for_each(each);
+}
+
+/// The word count as a job, and where its totals can be read while it runs and afterwards.
+#[must_use]
+pub fn word_count(inputs: Inputs, options: &WordCountOptions) -> (JobBuilder, Totals) {
+    let WordCountOptions { parallelism, emit, parts, .. } = *options;
+    let output = options.output.clone();
+    // A word is a key; longer ones than a key may be are refused where they are read, with their place.
+    let lines =
+        LineOptions { cut_long_lines_at: Some(is_space), line_len_max: KEY_LEN_MAX as u64, ..options.lines };
+    let totals = Totals::new(parallelism);
+    let slots = totals.clone();
+    let mut job = JobBuilder::new("wordcount", options.max_parallelism);
+    job.source("lines", parallelism, move |info| {
+        LineSource::new(inputs.clone(), lines, info.index, info.parallelism)
+    })
+    .flat_map("words", |line: &[u8], out: &mut Output<'_, [u8]>| for_each_word(line, |word| out.emit(word)))
+    .key_by::<Bytes, _>(|word: &[u8]| word)
+    .process("counts", parallelism, move |info| Count::new(emit, slots.slot(info.index)))
+    .sink("output", move |info| FileSink::new(output.clone(), info, parts));
+    (job, totals)
+}
