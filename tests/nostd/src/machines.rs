@@ -1,0 +1,137 @@
+use heapless::Vec;
+
+use slackwater_core::coordinator::{
+    Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestToken, TaskSet,
+};
+use slackwater_core::gate::{AlignmentMetrics, Gate, GateAction, GateEvent, GateOptions};
+use slackwater_core::ids::{ChannelIndex, TaskIndex};
+use slackwater_core::key_group::{
+    KeyGroup, MaxParallelism, default_max_parallelism, hash_of_bool, hash_of_bytes, hash_of_i32, hash_of_i64,
+    hash_of_str, key_group_of_hash, range_of_subtask, subtask_of_key_group,
+};
+use slackwater_core::reason::FailureReason;
+use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent};
+use slackwater_core::time::Millis;
+
+use crate::data::{Data, used};
+
+/// Events that each firmware function feeds to its machine.
+const EVENTS: usize = 64;
+
+fn reason(data: &mut Data) -> FailureReason {
+    let index = usize::from(data.short());
+    FailureReason::ALL.get(index & 15).copied().unwrap_or(FailureReason::CheckpointExpired)
+}
+
+pub(crate) fn gate(data: &mut Data) -> u32 {
+    let options = GateOptions { count_ended_channels: data.bit() };
+    let Ok(mut gate) = Gate::<2>::new(data.short(), options) else { return 0 };
+    let mut actions = Vec::<GateAction<2>, 16>::new();
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let channel = ChannelIndex(data.short());
+        let event = match data.word() & 3 {
+            0 => GateEvent::EndOfPartition { channel },
+            1 => GateEvent::CancelArrived { channel, checkpoint: data.id() },
+            _ => GateEvent::BarrierArrived { channel, barrier: data.barrier() },
+        };
+        sum ^= used(&gate.on_event(data.now(), event, &mut actions));
+        sum ^= used(&actions) ^ used(&gate.next_deadline(data.now())) ^ used(&gate.is_blocked(channel));
+        sum ^= used(&gate.current()) ^ used(&gate.is_finished()) ^ used(&gate.is_aligning());
+        actions.clear();
+    }
+    sum
+}
+
+pub(crate) fn subtask(data: &mut Data) -> u32 {
+    let mut subtask = Subtask::<3>::new();
+    let mut actions = Vec::<SubtaskAction, 16>::new();
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let event = subtask_event(data);
+        sum ^= used(&subtask.on_event(data.now(), event, &mut actions));
+        sum ^= used(&actions) ^ used(&subtask.next_deadline(data.now())) ^ used(&subtask.persisting_count());
+        actions.clear();
+    }
+    sum
+}
+
+fn subtask_event(data: &mut Data) -> SubtaskEvent {
+    let alignment = AlignmentMetrics { duration: Millis(data.long()), start_delay: Millis(data.long()) };
+    match data.word() & 15 {
+        0 => SubtaskEvent::Started,
+        1 => SubtaskEvent::Stopped,
+        2 => SubtaskEvent::TriggerReceived(data.barrier()),
+        3 => SubtaskEvent::AlignmentAborted { id: data.id(), reason: reason(data) },
+        4 => SubtaskEvent::SnapshotTaken(data.id()),
+        5 => SubtaskEvent::SnapshotFailed(data.id()),
+        6 => SubtaskEvent::Persisted(data.id()),
+        7 => SubtaskEvent::PersistFailed { id: data.id(), reason: reason(data) },
+        8 => SubtaskEvent::AbortNotified { id: data.id(), latest_completed: data.bit().then(|| data.id()) },
+        9 => SubtaskEvent::CompleteNotified(data.id()),
+        10 => SubtaskEvent::SubsumeNotified(data.id()),
+        _ => SubtaskEvent::AlignmentCompleted { barrier: data.barrier(), alignment },
+    }
+}
+
+pub(crate) fn coordinator(data: &mut Data) -> u32 {
+    let options = CoordinatorOptions {
+        interval: data.bit().then(|| Millis(data.long())),
+        timeout: Millis(data.long()),
+        min_pause: Millis(data.long()),
+        max_concurrent: data.short(),
+        tolerable_failures: data.word(),
+        seed: data.long(),
+    };
+    let tasks = TaskSet::first(usize::from(data.short()));
+    let sources = TaskSet::first(usize::from(data.short()));
+    let Ok(mut machine) = Coordinator::<2, 4>::new(options, tasks, sources, data.id()) else { return 0 };
+    let mut actions = Vec::<CoordinatorAction<2>, 32>::new();
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let event = coordinator_event(data);
+        sum ^= used(&machine.on_event(data.now(), event, &mut actions));
+        sum ^= used(&actions) ^ used(&machine.next_deadline(data.now())) ^ used(&machine.latest_completed());
+        actions.clear();
+    }
+    sum
+}
+
+fn coordinator_event(data: &mut Data) -> CoordinatorEvent {
+    let (id, task) = (data.id(), TaskIndex(data.short()));
+    match data.word() & 15 {
+        0 => CoordinatorEvent::JobStarted,
+        1 => CoordinatorEvent::JobStopped,
+        2 => CoordinatorEvent::ShutDown,
+        3 => CoordinatorEvent::CheckpointRequested(RequestToken(data.word())),
+        4 => CoordinatorEvent::LocationPrepared(id),
+        5 => CoordinatorEvent::LocationFailed(id),
+        6 => CoordinatorEvent::Declined { id, task, reason: reason(data) },
+        7 => CoordinatorEvent::TaskFailed(task),
+        8 => CoordinatorEvent::ManifestPersisted(id),
+        9 => CoordinatorEvent::ManifestFailed(id),
+        10 => CoordinatorEvent::DeadlineReached,
+        _ => CoordinatorEvent::Acknowledged { id, task },
+    }
+}
+
+pub(crate) fn key_groups(data: &mut Data) -> u32 {
+    let mut bytes = [0; 32];
+    data.fill(&mut bytes);
+    let text = core::str::from_utf8(&bytes).unwrap_or("word");
+    let hash = hash_of_bytes(&bytes)
+        ^ hash_of_str(text)
+        ^ hash_of_bool(data.bit())
+        ^ hash_of_i32(data.word().cast_signed())
+        ^ hash_of_i64(data.long().cast_signed());
+    let Ok(max_parallelism) = MaxParallelism::new(data.word()) else { return 0 };
+    let group = key_group_of_hash(hash, max_parallelism);
+    let Ok(range) = range_of_subtask(max_parallelism, data.word(), data.word()) else { return 1 };
+    let owner = subtask_of_key_group(max_parallelism, data.word(), KeyGroup(data.short()));
+    let shared = range.intersect(max_parallelism.all_key_groups());
+    used(&group)
+        ^ used(&owner)
+        ^ used(&shared)
+        ^ used(&range.iter().rev().next())
+        ^ used(&default_max_parallelism(data.word()))
+}
