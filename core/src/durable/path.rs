@@ -9,7 +9,9 @@ pub fn is_valid_path(path: &str) -> bool {
 /// The folder that holds this name; empty for a name at the root.
 #[must_use]
 pub fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _name)| folder)
+    // Not `rsplit_once`, whose search can panic as far as a compiler sees.
+    let slash = path.bytes().rposition(|byte| byte == b'/').unwrap_or(0);
+    path.get(..slash).unwrap_or_default()
 }
 
 #[cfg(test)]
