@@ -1,10 +1,16 @@
 //! The checksum of every block: CRC-32 (IEEE 802.3), over what the block is and then over its bytes.
 
+#[cfg(feature = "std")]
 use crc32fast::Hasher;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::layout::layout;
+
+#[cfg(any(test, not(feature = "std")))]
+mod small_table;
+#[cfg(not(feature = "std"))]
+use small_table::Hasher;
 
 layout! {
     /// What a block is. Hashed before the block's bytes, never stored: a block read from the wrong place has

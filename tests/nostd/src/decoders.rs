@@ -1,19 +1,54 @@
+use slackwater_core::format::manifest::ManifestView;
 use slackwater_core::format::page::PageView;
+use slackwater_core::format::segment::{FooterView, IndexView, SegmentHeader, SegmentTrailer};
 
 use crate::data::{Data, used};
 
-pub(crate) fn page(data: &mut Data) -> u32 {
-    let mut words = [0u64; 512];
-    for word in &mut words {
-        *word = data.long();
-    }
-    let frame = zerocopy::IntoBytes::as_bytes(&words);
-    let Ok(view) = PageView::parse(frame) else { return 0 };
-    let mut sum = used(view.header()) ^ used(&view.check());
-    if let PageView::Hash(page) = &view {
-        for record in page.records() {
-            sum ^= used(&record);
+/// Bytes aligned as a file's blocks are.
+fn block(data: &mut Data) -> [u64; 512] {
+    core::array::from_fn(|_| data.long())
+}
+
+pub(crate) fn manifest(data: &mut Data) -> u32 {
+    let words = block(data);
+    let bytes = zerocopy::IntoBytes::as_bytes(&words);
+    let Ok(view) = ManifestView::parse(bytes.get(..usize::from(data.short())).unwrap_or(bytes)) else {
+        return 0;
+    };
+    let mut sum = used(view.header());
+    for vertex in view.vertices() {
+        sum ^= used(&*vertex);
+        for subtask in vertex.subtasks() {
+            sum ^= used(&*subtask);
+            sum ^= subtask.segments().fold(0, |sum, segment| sum ^ used(&segment));
+            for state in subtask.states() {
+                sum ^= state.partitions().fold(used(&*state), |sum, bytes| sum ^ used(&bytes));
+            }
         }
+    }
+    sum
+}
+
+pub(crate) fn page(data: &mut Data) -> u32 {
+    let words = block(data);
+    let Ok(view) = PageView::parse(zerocopy::IntoBytes::as_bytes(&words)) else { return 0 };
+    let sum = used(view.header()) ^ used(&view.check());
+    match &view {
+        PageView::Hash(page) => page.records().fold(sum, |sum, record| sum ^ used(&record)),
+        PageView::Overflow(page) => sum ^ used(&page.next_lpn()) ^ used(&page.bytes()),
+    }
+}
+
+pub(crate) fn segment(data: &mut Data) -> u32 {
+    let words = block(data);
+    let bytes = zerocopy::IntoBytes::as_bytes(&words);
+    let Ok(header) = SegmentHeader::parse(bytes) else { return 0 };
+    let Ok(trailer) = SegmentTrailer::parse(bytes, data.long()) else { return 1 };
+    let Ok(footer) = FooterView::parse(bytes, &header, &trailer) else { return 2 };
+    let mut sum = used(&footer.totals()) ^ footer.states().fold(0, |sum, state| sum ^ used(&state));
+    for row in footer.key_groups() {
+        let Ok(index) = IndexView::parse(bytes, &header, row) else { return 3 };
+        sum ^= index.sections().fold(0, |sum, section| sum ^ used(&section));
     }
     sum
 }

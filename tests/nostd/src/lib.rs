@@ -8,6 +8,7 @@
 
 mod data;
 mod decoders;
+mod encoders;
 mod files;
 mod machines;
 mod queues;
@@ -62,4 +63,8 @@ firmware! {
     firmware_file_writer => files::writer,
     firmware_queue => queues::ring,
     firmware_page => decoders::page,
+    firmware_manifest => decoders::manifest,
+    firmware_segment => decoders::segment,
+    firmware_encode_manifest => encoders::manifest,
+    firmware_encode_segment => encoders::segment,
 }
