@@ -4,7 +4,7 @@
 #![no_std]
 #![cfg_attr(not(test), forbid(clippy::std_instead_of_core))]
 
-#[cfg(feature = "alloc")]
+#[cfg(any(test, feature = "alloc"))]
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;

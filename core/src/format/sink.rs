@@ -42,7 +42,7 @@ impl Sink for heapless::VecView<u8> {
     }
 }
 
-#[cfg(feature = "alloc")]
+#[cfg(any(test, feature = "alloc"))]
 impl Sink for alloc::vec::Vec<u8> {
     type Error = core::convert::Infallible;
 
