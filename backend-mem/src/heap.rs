@@ -1,16 +1,34 @@
 //! The keyed state of a subtask.
 
+use slackwater_core::format::page::{Content, FRAME_SIZE_MAX, FRAME_SIZE_MIN};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 mod error;
-mod tables;
+mod group;
+mod grow;
+mod hash;
+mod overflow;
+mod page;
+mod register;
+pub(crate) mod scan;
+pub(crate) mod tables;
+#[cfg(test)]
+mod tests;
 mod value;
+mod write;
 
 pub use error::{HeapError, StateId};
+pub use hash::hash_key;
 pub use value::{Chunks, Value};
 
-use crate::arena::{ArenaHandle, DefaultArena};
+use group::PageAt;
+use hash::Hasher;
+use page::{Page, Place};
+use tables::{Head, directory_entry, directory_index, overflow_frame};
+
+use crate::arena::{ArenaHandle, DefaultArena, FrameId, FrameView, Geometry};
 use crate::codec::CodecId;
+use crate::frames::FrameStore;
 use crate::snapshot::Snapshot;
 
 /// What a heap is made with.
@@ -40,7 +58,10 @@ pub struct MemoryUse {
 /// The keyed state of one subtask.
 #[derive(Debug)]
 pub struct Heap<A: ArenaHandle = DefaultArena> {
-    arena: A,
+    frames: FrameStore<A>,
+    root: FrameId,
+    options: HeapOptions,
+    hasher: Hasher,
 }
 
 /// Where a scan stands.
@@ -59,70 +80,88 @@ impl Heap {
     /// # Errors
     /// `InvalidOptions`, or `Reservation` if the system refuses.
     pub fn new(options: HeapOptions) -> Result<Self, HeapError> {
-        unimplemented!("{options:?}")
+        frame_size_log2(options)?;
+        let bytes = options.memory_limit_bytes;
+        let len = usize::try_from(bytes).map_err(|_| HeapError::Reservation { bytes, errno: 0 })?;
+        let arena = crate::arena::Arena::reserve(len)
+            .map_err(|error| HeapError::Reservation { bytes, errno: error.raw_os_error().unwrap_or(0) })?;
+        Self::in_arena(std::sync::Arc::new(arena), options)
     }
 }
 
 impl<A: ArenaHandle> Heap<A> {
-    /// A heap in the caller's arena, which must not have held one before.
+    /// A heap in the caller's arena, which must not have held one before. The arena's length is its limit.
     ///
     /// # Errors
     /// `InvalidOptions`, or `ArenaInUse`.
-    pub fn in_arena(_arena: A, options: HeapOptions) -> Result<Self, HeapError> {
-        unimplemented!("{options:?}")
+    pub fn in_arena(arena: A, options: HeapOptions) -> Result<Self, HeapError> {
+        let frame_size_log2 = frame_size_log2(options)?;
+        let too_small =
+            HeapError::InvalidOptions { what: "memory_limit_bytes holds fewer than eight frames" };
+        let geometry = Geometry::new(arena.arena(), frame_size_log2).ok_or(too_small)?;
+        let mut frames = FrameStore::new(arena, geometry)?;
+        let root = frames.take_zeroed(0)?;
+        Ok(Self { frames, root, options, hasher: Hasher::new(options.hash_seed) })
     }
 
     /// What it was made with.
     #[must_use]
-    pub fn options(&self) -> HeapOptions {
-        unimplemented!()
+    pub const fn options(&self) -> HeapOptions {
+        self.options
     }
 
-    /// Makes a state known, or finds the one of that name. Costs one or two frames; the state's entries cost
+    /// Makes a state known, or finds the one of that name. Costs a frame or two; the state's entries cost
     /// nothing before they are written.
     ///
     /// # Errors
     /// `OtherCodec` if it exists with another codec; `TooManyStates`, `NameTooLong`, `MemoryLimit`.
     pub fn register(
         &mut self,
-        _operator: &str,
-        _state: &str,
-        _key: CodecId<'_>,
-        _value: CodecId<'_>,
+        operator: &str,
+        state: &str,
+        key: CodecId<'_>,
+        value: CodecId<'_>,
     ) -> Result<StateId, HeapError> {
-        unimplemented!()
+        let same_name =
+            self.walk().all_states().find(|known| known.operator == operator && known.name == state);
+        match same_name {
+            None => self.add_state(operator, state, key, value),
+            Some(known) if known.key != key => Err(HeapError::OtherCodec { state: known.id, key: true }),
+            Some(known) if known.value != value => Err(HeapError::OtherCodec { state: known.id, key: false }),
+            Some(known) => Ok(known.id),
+        }
     }
 
     /// The state of that name, if it is registered.
     #[must_use]
-    pub fn state(&self, _operator: &str, _state: &str) -> Option<StateId> {
-        unimplemented!()
+    pub fn state(&self, operator: &str, state: &str) -> Option<StateId> {
+        let mut states = self.walk().all_states();
+        states.find(|known| known.operator == operator && known.name == state).map(|known| known.id)
     }
 
     /// The value of a key.
     ///
     /// # Errors
     /// `UnknownState`, `ForeignKeyGroup`.
-    pub fn get(
-        &self,
-        _state: StateId,
-        _group: KeyGroup,
-        _key: &[u8],
-    ) -> Result<Option<Value<'_>>, HeapError> {
-        unimplemented!()
+    #[inline]
+    pub fn get(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Option<Value<'_>>, HeapError> {
+        let head = self.walk().head(state, group)?;
+        let found = self.find(head, self.hasher.of(key), key);
+        Ok(found.map(|(_, place)| Value::of(place.value, self.frames.view(), head)))
     }
 
     /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
     ///
     /// # Errors
     /// `UnknownState`, `ForeignKeyGroup`, `MemoryLimit` if its page is frozen and cannot be copied.
+    #[inline]
     pub fn get_mut(
         &mut self,
-        _state: StateId,
-        _group: KeyGroup,
-        _key: &[u8],
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
     ) -> Result<Option<&mut [u8]>, HeapError> {
-        unimplemented!()
+        self.get_mut_checked(state, group, key)
     }
 
     /// Sets the value of a key.
@@ -131,26 +170,28 @@ impl<A: ArenaHandle> Heap<A> {
     /// `KeyTooLarge`, `ValueTooLarge`, `MemoryLimit`, `UnknownState`, `ForeignKeyGroup`; the old value stays.
     pub fn put(
         &mut self,
-        _state: StateId,
-        _group: KeyGroup,
-        _key: &[u8],
-        _value: &[u8],
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+        value: &[u8],
     ) -> Result<(), HeapError> {
-        unimplemented!()
+        Self::check_lengths(key, value)?;
+        self.check_place(state, group)?;
+        self.put_checked(state, group, key, value)
     }
 
     /// Removes a key and says whether it was there.
     ///
     /// # Errors
     /// `UnknownState`, `ForeignKeyGroup`, `MemoryLimit` if its page is frozen and cannot be copied.
-    pub fn remove(&mut self, _state: StateId, _group: KeyGroup, _key: &[u8]) -> Result<bool, HeapError> {
-        unimplemented!()
+    pub fn remove(&mut self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<bool, HeapError> {
+        self.remove_checked(state, group, key)
     }
 
     /// How many entries a state has; 0 if it is not registered.
     #[must_use]
-    pub fn len(&self, _state: StateId) -> u64 {
-        unimplemented!()
+    pub fn len(&self, state: StateId) -> u64 {
+        self.walk().entries(state)
     }
 
     /// Whether a state has no entries.
@@ -166,11 +207,11 @@ impl<A: ArenaHandle> Heap<A> {
     /// `UnknownState`.
     pub fn scan(
         &self,
-        _state: StateId,
-        _cursor: &mut ScanCursor,
-        _each: &mut dyn FnMut(Value<'_>, Value<'_>),
+        state: StateId,
+        cursor: &mut ScanCursor,
+        each: &mut dyn FnMut(Value<'_>, Value<'_>),
     ) -> Result<bool, HeapError> {
-        unimplemented!()
+        scan::step(self.walk(), self.hasher, state, cursor, each)
     }
 
     /// Takes a consistent cut of all states. Constant time, whatever they hold.
@@ -178,12 +219,69 @@ impl<A: ArenaHandle> Heap<A> {
     /// # Errors
     /// `TooManySnapshots` while four are alive; `EpochsExhausted`.
     pub fn freeze(&mut self) -> Result<Snapshot<A>, HeapError> {
-        unimplemented!()
+        let (epoch, slot) = self.frames.freeze()?;
+        Ok(Snapshot::new(
+            self.frames.handle().clone(),
+            self.frames.geometry(),
+            (epoch, slot),
+            self.root,
+            self.options,
+        ))
     }
 
     /// How much memory it uses.
     #[must_use]
     pub fn memory_use(&self) -> MemoryUse {
-        unimplemented!()
+        let bytes = |frames: u32| u64::from(frames) << self.frames.geometry().frame_size_log2;
+        MemoryUse {
+            live_bytes: bytes(self.frames.live_frames()),
+            retired_bytes: bytes(self.frames.retired_frames()),
+            total_bytes: bytes(self.frames.geometry().frames),
+        }
     }
+
+    /// Finds a key.
+    #[inline]
+    fn find<'a>(&'a self, head: &'a Head, hash: u64, key: &[u8]) -> Option<(PageAt, Place<'a>)> {
+        let frames = self.frames.view();
+        let mut at = PageAt {
+            frame: directory_entry(frames, head, directory_index(hash, head.depth)),
+            overflow_lpn: 0,
+        };
+        while !at.frame.is_none() {
+            let page = Page::new(frames.frame(at.frame))?;
+            if let Some(place) = page.find(hash, |content| is_key(content, hash, key, frames, head)) {
+                return Some((at, place));
+            }
+            let lpn = page.header().right_lpn.get();
+            if lpn == 0 {
+                break;
+            }
+            at = PageAt { frame: overflow_frame(frames, head, lpn), overflow_lpn: lpn };
+        }
+        None
+    }
+}
+
+/// Whether a record's key is `key`, whose hash is `hash`.
+#[inline]
+fn is_key(content: Content<'_>, hash: u64, key: &[u8], frames: FrameView<'_>, head: &Head) -> bool {
+    match content {
+        Content::Inline(bytes) => bytes == key,
+        Content::Overflow(reference) => {
+            reference.digest.get() == hash && Value::of(content, frames, head).is(key)
+        }
+    }
+}
+
+/// Checks the options and gives the logarithm of the frame size.
+fn frame_size_log2(options: HeapOptions) -> Result<u8, HeapError> {
+    let size = options.frame_size as usize;
+    if !size.is_power_of_two() || !(FRAME_SIZE_MIN..=FRAME_SIZE_MAX).contains(&size) {
+        return Err(HeapError::InvalidOptions { what: "frame_size is not a power of two from 256 to 16384" });
+    }
+    if options.key_groups.is_empty() {
+        return Err(HeapError::InvalidOptions { what: "key_groups holds none" });
+    }
+    u8::try_from(size.trailing_zeros()).map_err(|_| HeapError::InvalidOptions { what: "frame_size" })
 }

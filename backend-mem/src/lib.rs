@@ -14,7 +14,7 @@ pub mod arena;
 pub mod codec;
 #[cfg(feature = "std")]
 pub mod disk;
-
+mod frames;
 pub mod heap;
 #[cfg(feature = "std")]
 pub mod segment;

@@ -1,65 +1,180 @@
 //! A frozen heap, and the guards that keep it frozen.
-#![expect(unsafe_code, reason = "implements the contract of frozen bytes")]
+
+#![expect(unsafe_code, reason = "reads frames that its guard keeps frozen")]
 
 use slackwater_core::durable::Frozen;
+use slackwater_core::format::page::{PAGE_TYPE_HASH, PageHeader};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+use zerocopy::FromBytes;
 
-use crate::arena::{ArenaHandle, DefaultArena};
+use crate::arena::{ArenaHandle, DefaultArena, FrameId, FrameView, Geometry};
 use crate::codec::CodecId;
-use crate::heap::{StateId, Value};
+use crate::heap::tables::{EMPTY_HEAD, ENTRY_FREE, Head, Walk, directory_entry};
+use crate::heap::{HeapOptions, StateId, Value, scan};
 
 /// All states of a heap as they were at one moment. Its frames stay as they are until the snapshot and every
 /// guard made from it are dropped; any thread may do that.
 #[derive(Debug)]
 pub struct Snapshot<A: ArenaHandle = DefaultArena> {
+    guard: Guard<A>,
+    geometry: Geometry,
+    epoch: u32,
+    root: FrameId,
+    options: HeapOptions,
+}
+
+/// One of those that keep a snapshot's frames frozen.
+#[derive(Debug)]
+struct Guard<A: ArenaHandle> {
     arena: A,
+    slot: usize,
+}
+
+impl<A: ArenaHandle> Clone for Guard<A> {
+    fn clone(&self) -> Self {
+        self.arena.arena().slots().join(self.slot);
+        Self { arena: self.arena.clone(), slot: self.slot }
+    }
+}
+
+impl<A: ArenaHandle> Drop for Guard<A> {
+    fn drop(&mut self) {
+        self.arena.arena().slots().leave(self.slot);
+    }
 }
 
 impl<A: ArenaHandle> Snapshot<A> {
+    /// The heap has just opened the slot and counts this as its one guard.
+    pub(crate) const fn new(
+        arena: A,
+        geometry: Geometry,
+        (epoch, slot): (u32, usize),
+        root: FrameId,
+        options: HeapOptions,
+    ) -> Self {
+        Self { guard: Guard { arena, slot }, geometry, epoch, root, options }
+    }
+
     /// The epoch that it closed: 1 for the first, one more each time.
     #[must_use]
-    pub fn epoch(&self) -> u32 {
-        unimplemented!()
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
     }
 
     /// Size of a frame in bytes.
     #[must_use]
-    pub fn frame_size(&self) -> usize {
-        unimplemented!()
+    pub const fn frame_size(&self) -> usize {
+        self.geometry.frame_size()
     }
 
     /// The key groups of the heap.
     #[must_use]
-    pub fn key_groups(&self) -> KeyGroupRange {
-        unimplemented!()
+    pub const fn key_groups(&self) -> KeyGroupRange {
+        self.options.key_groups
     }
 
     /// Seed of the hash that placed the keys.
     #[must_use]
-    pub fn hash_seed(&self) -> u64 {
-        unimplemented!()
+    pub const fn hash_seed(&self) -> u64 {
+        self.options.hash_seed
     }
 
     /// The states in the order of their ids.
     pub fn states(&self) -> impl Iterator<Item = StateView<'_>> + Clone {
-        core::iter::empty()
+        self.walk().all_states()
     }
 
-    /// How many entries a key group of a state has.
+    /// How many entries a key group of a state has; 0 for one that is not there.
     #[must_use]
-    pub fn group_len(&self, _state: StateId, _group: KeyGroup) -> u32 {
-        unimplemented!()
+    pub fn group_len(&self, state: StateId, group: KeyGroup) -> u32 {
+        self.head(state, group).entries.get()
     }
 
-    /// The pages of a key group of a state: hash pages by rising prefix, then what overflow chains consist of
-    /// by rising lpn. None for a key group that was never written.
-    pub fn pages(&self, _state: StateId, _group: KeyGroup) -> impl Iterator<Item = PageRef<'_, A>> + Clone {
-        core::iter::empty()
+    /// How deep the directory of a key group of a state is.
+    #[must_use]
+    pub fn group_depth(&self, state: StateId, group: KeyGroup) -> u8 {
+        self.head(state, group).depth
     }
 
-    /// Visits every entry of a state, key group by key group.
-    pub fn entries(&self, _state: StateId, _each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>)) {
-        unimplemented!()
+    /// The pages of a key group of a state: those of the directory by rising prefix, then by rising lpn the
+    /// ones that others refer to. None for a key group that was never written.
+    pub fn pages(&self, state: StateId, group: KeyGroup) -> impl Iterator<Item = PageRef<'_, A>> + Clone {
+        let head = self.head(state, group);
+        let directory = Directory { frames: self.view(), head, index: 0 };
+        let linked = Linked { frames: self.view(), head, index: 0 };
+        directory.chain(linked).filter_map(|frame| PageRef::new(self, frame))
+    }
+
+    /// Visits every entry of a state, key group by key group, key first.
+    pub fn entries(&self, state: StateId, each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>)) {
+        for group in self.key_groups().iter() {
+            let head = self.head(state, group);
+            for first in (Directory { frames: self.view(), head, index: 0 }) {
+                scan::visit(self.view(), head, first, |_, key, value| {
+                    let value = Value::of(value, self.view(), head);
+                    each(group, Value::of(key, self.view(), head), value);
+                });
+            }
+        }
+    }
+
+    fn head(&self, state: StateId, group: KeyGroup) -> &Head {
+        self.walk().head(state, group).unwrap_or(&EMPTY_HEAD)
+    }
+
+    fn walk(&self) -> Walk<'_> {
+        Walk { frames: self.view(), root: self.root, key_groups: self.options.key_groups }
+    }
+
+    fn view(&self) -> FrameView<'_> {
+        // SAFETY: only frames that the frozen root leads to are read through it; the heap does not write them
+        // while the guard lives, and the view does not outlive the guard.
+        unsafe { FrameView::new(self.guard.arena.arena(), self.geometry) }
+    }
+}
+
+/// The frames of a directory's pages.
+#[derive(Clone, Copy)]
+struct Directory<'a> {
+    frames: FrameView<'a>,
+    head: &'a Head,
+    index: usize,
+}
+
+impl Iterator for Directory<'_> {
+    type Item = FrameId;
+
+    fn next(&mut self) -> Option<FrameId> {
+        if self.head.pages.get() == 0 || self.index >> self.head.depth != 0 {
+            return None;
+        }
+        let frame = directory_entry(self.frames, self.head, self.index);
+        let (header, _) = PageHeader::ref_from_prefix(self.frames.frame(frame)).ok()?;
+        self.index += 1 << self.head.depth.saturating_sub(header.local_depth);
+        Some(frame)
+    }
+}
+
+/// The frames that an overflow table holds.
+#[derive(Clone, Copy)]
+struct Linked<'a> {
+    frames: FrameView<'a>,
+    head: &'a Head,
+    index: u32,
+}
+
+impl Iterator for Linked<'_> {
+    type Item = FrameId;
+
+    fn next(&mut self) -> Option<FrameId> {
+        while self.index < self.head.overflow_used.get() {
+            let entry = self.frames.u32(FrameId(self.head.overflow.get()), self.index as usize * 4);
+            self.index += 1;
+            if entry & ENTRY_FREE == 0 {
+                return Some(FrameId(entry));
+            }
+        }
+        None
     }
 }
 
@@ -93,57 +208,99 @@ pub enum PageKind {
 #[derive(Clone, Copy, Debug)]
 pub struct PageRef<'s, A: ArenaHandle = DefaultArena> {
     snapshot: &'s Snapshot<A>,
+    frame: FrameId,
+    bytes: &'s [u8],
+    header: &'s PageHeader,
 }
 
 impl<'s, A: ArenaHandle> PageRef<'s, A> {
+    fn new(snapshot: &'s Snapshot<A>, frame: FrameId) -> Option<Self> {
+        let bytes = snapshot.view().frame(frame);
+        let (header, _) = PageHeader::ref_from_prefix(bytes).ok()?;
+        Some(Self { snapshot, frame, bytes, header })
+    }
+
     /// Its name within state and key group.
     #[must_use]
-    pub fn lpn(&self) -> u32 {
-        unimplemented!()
+    pub const fn lpn(&self) -> u32 {
+        self.header.lpn.get()
     }
 
     /// How many leading bits of the hash its records share; 0 for an overflow page.
     #[must_use]
-    pub fn depth(&self) -> u8 {
-        unimplemented!()
+    pub const fn depth(&self) -> u8 {
+        self.header.local_depth
+    }
+
+    /// The epoch in which it was last changed.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.header.epoch.get()
     }
 
     /// What it holds.
     #[must_use]
-    pub fn kind(&self) -> PageKind {
-        unimplemented!()
+    pub const fn kind(&self) -> PageKind {
+        if self.header.page_type.get() == PAGE_TYPE_HASH { PageKind::Hash } else { PageKind::Overflow }
     }
 
     /// Its frame.
     #[must_use]
-    pub fn bytes(&self) -> &'s [u8] {
-        unimplemented!()
+    pub const fn bytes(&self) -> &'s [u8] {
+        self.bytes
     }
 
     /// Keeps the page frozen beyond the life of the snapshot.
     #[must_use]
     pub fn guard(&self) -> FrozenRun<A> {
-        unimplemented!()
+        FrozenRun {
+            guard: self.snapshot.guard.clone(),
+            geometry: self.snapshot.geometry,
+            first: self.frame,
+            count: 1,
+        }
     }
 }
 
 /// Frozen pages that lie one behind the other, kept frozen for as long as this lives.
 #[derive(Debug)]
 pub struct FrozenRun<A: ArenaHandle = DefaultArena> {
-    arena: A,
+    guard: Guard<A>,
+    geometry: Geometry,
+    first: FrameId,
+    count: u32,
 }
 
 impl<A: ArenaHandle> FrozenRun<A> {
     /// Takes the page in if it is of the same snapshot and lies right behind the run; says whether it does.
-    pub fn try_extend(&mut self, _page: &PageRef<'_, A>) -> bool {
-        unimplemented!()
+    pub fn try_extend(&mut self, page: &PageRef<'_, A>) -> bool {
+        let other = &page.snapshot.guard;
+        // A slot of an arena is one snapshot's for as long as it has guards.
+        let same =
+            core::ptr::eq(self.guard.arena.arena(), other.arena.arena()) && self.guard.slot == other.slot;
+        let extends = same && page.frame.0 == self.first.0 + self.count;
+        self.count += u32::from(extends);
+        extends
+    }
+
+    /// Bytes in the run: whole frames.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a run has one page at least")]
+    pub const fn len(&self) -> usize {
+        (self.count as usize) << self.geometry.frame_size_log2
+    }
+
+    fn frozen(&self) -> &[u8] {
+        // SAFETY: frames of pages of one snapshot, within the arena; the heap does not write them while the
+        // guard lives.
+        unsafe { self.guard.arena.arena().bytes(self.geometry.offset(self.first), self.len()) }
     }
 }
 
-// SAFETY: the bytes lie in frames of a snapshot, which the heap does not write until the guard has been dropped;
-// their address is that of the arena's memory, which does not move.
+// SAFETY: the arena's memory does not move and outlives the guard; the heap does not write these frames until the
+// guard has been dropped.
 unsafe impl<A: ArenaHandle + 'static> Frozen for FrozenRun<A> {
     fn bytes(&self) -> &[u8] {
-        unimplemented!()
+        self.frozen()
     }
 }

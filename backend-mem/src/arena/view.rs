@@ -3,13 +3,12 @@ use core::marker::PhantomData;
 
 use super::Arena;
 
-/// A frame, or the first one of a run. Frame 0 is the heap's scratch, so 0 also stands for none.
+/// A frame, or the first one of a run. Frame 0 is never written and stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FrameId(pub(crate) u32);
 
 impl FrameId {
     pub(crate) const NONE: Self = Self(0);
-    pub(crate) const SCRATCH: Self = Self(0);
 
     pub(crate) fn is_none(self) -> bool {
         self == Self::NONE

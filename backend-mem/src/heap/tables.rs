@@ -13,7 +13,7 @@ use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::StateId;
+use super::{HeapError, StateId};
 use crate::arena::{FrameId, FrameView};
 
 /// Directories of up to eight entries lie in the head itself.
@@ -26,6 +26,8 @@ pub(crate) const LPN_OVERFLOW: u32 = 1 << 31;
 pub(crate) const ENTRY_FREE: u32 = 1 << 31;
 /// End of the list of free entries.
 pub(crate) const NO_ENTRY: u32 = ENTRY_FREE - 1;
+/// Bytes before the names in a description.
+pub(crate) const NAMES_AT: usize = 12;
 
 /// What a key group of a state has.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -83,4 +85,98 @@ pub(crate) fn overflow_frame(frames: FrameView<'_>, head: &Head, lpn: u32) -> Fr
         free if free & ENTRY_FREE != 0 => FrameId::NONE,
         frame => FrameId(frame),
     }
+}
+
+/// Where the entry for a hash lies in a directory of that depth.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "depths end far below 32")]
+pub(crate) const fn directory_index(hash: u64, depth: u8) -> usize {
+    if depth == 0 { 0 } else { (hash >> (64 - (depth & 63))) as usize }
+}
+
+/// The frame in an entry of the directory.
+#[inline]
+pub(crate) fn directory_entry(frames: FrameView<'_>, head: &Head, index: usize) -> FrameId {
+    if head.depth <= INLINE_DEPTH_MAX {
+        return FrameId(head.inline.get(index).map_or(0, |frame| frame.get()));
+    }
+    FrameId(frames.u32(FrameId(head.directory.get()), index * 4))
+}
+
+/// Reads from a root downwards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) frames: FrameView<'a>,
+    pub(crate) root: FrameId,
+    pub(crate) key_groups: KeyGroupRange,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn states(self) -> u32 {
+        self.frames.u32(self.root, 0)
+    }
+
+    pub(crate) fn description(self, state: StateId) -> FrameId {
+        FrameId(self.frames.u32(self.root, state_at(state)))
+    }
+
+    #[inline]
+    pub(crate) fn table(self, state: StateId) -> FrameId {
+        FrameId(self.frames.u32(self.root, state_at(state) + 4))
+    }
+
+    /// Entries of a state.
+    pub(crate) fn entries(self, state: StateId) -> u64 {
+        let table = self.table(state);
+        if u32::from(state.0) >= self.states() || table.is_none() {
+            return 0;
+        }
+        self.frames.part(table, 0, 8).try_into().map_or(0, u64::from_le_bytes)
+    }
+
+    /// The head of a key group of a state.
+    #[inline]
+    pub(crate) fn head(self, state: StateId, group: KeyGroup) -> Result<&'a Head, HeapError> {
+        if u32::from(state.0) >= self.states() {
+            return Err(HeapError::UnknownState { state });
+        }
+        if !self.key_groups.contains(group) {
+            return Err(HeapError::ForeignKeyGroup { key_group: group, owned: self.key_groups });
+        }
+        let table = self.table(state);
+        if table.is_none() {
+            return Ok(&EMPTY_HEAD);
+        }
+        let (chunk, offset) = self.head_at(group);
+        let chunk = FrameId(self.frames.u32(table, chunk));
+        if chunk.is_none() {
+            return Ok(&EMPTY_HEAD);
+        }
+        Ok(self.head_in(chunk, offset))
+    }
+
+    #[inline]
+    pub(crate) fn head_in(self, chunk: FrameId, offset: usize) -> &'a Head {
+        Head::ref_from_bytes(self.frames.part(chunk, offset, HEAD_LEN)).unwrap_or(&EMPTY_HEAD)
+    }
+
+    /// Where in a table the chunk of a key group stands, and where in that chunk its head.
+    #[inline]
+    pub(crate) fn head_at(self, group: KeyGroup) -> (usize, usize) {
+        let index = usize::from(group.0.wrapping_sub(self.key_groups.first.0));
+        let offset = index * HEAD_LEN;
+        let log2 = self.frames.frame_size_log2();
+        (LIST_AT + (offset >> log2) * 4, offset & (self.frames.frame_size() - 1))
+    }
+
+    /// Bytes of a table.
+    pub(crate) fn table_len(self) -> usize {
+        LIST_AT + 4 * (self.key_groups.len() * HEAD_LEN).div_ceil(self.frames.frame_size())
+    }
+}
+
+/// Where in the root a state stands.
+#[inline]
+pub(crate) const fn state_at(state: StateId) -> usize {
+    LIST_AT + 8 * state.0 as usize
 }

@@ -88,7 +88,8 @@ layout! {
         pub garbage: U16,
         /// Left neighbour in a tree: 0.
         pub left_lpn: U32,
-        /// Right neighbour in a tree: 0.
+        /// The hash page behind this one with the same prefix, for hashes too much alike to be split; 0 for none.
+        /// 0 in an overflow page.
         pub right_lpn: U32,
         /// Lower fence of a tree page: 0.
         pub fence_lo: U16,
@@ -235,6 +236,7 @@ fn parse_header(frame: &[u8]) -> Result<&PageHeader, FormatError> {
     expect_eq("page format", 2, u64::from(PAGE_FORMAT), u64::from(header.format))?;
     expect_eq("stride", 8, 0, u64::from(header.stride.get()))?;
     expect_eq("page flags", 11, 0, u64::from(header.flags))?;
-    expect_zero("tree fields of the page header", 40, frame.get(40..PageHeader::LEN).unwrap_or(&[]))?;
+    expect_zero("left neighbour of the page", 40, frame.get(40..44).unwrap_or(&[]))?;
+    expect_zero("tree fields of the page header", 48, frame.get(48..PageHeader::LEN).unwrap_or(&[]))?;
     Ok(header)
 }

@@ -18,6 +18,7 @@ impl<'a> OverflowPage<'a> {
         expect_eq("local depth of an overflow page", 10, 0, u64::from(header.local_depth))?;
         expect_eq("hash prefix of an overflow page", 16, 0, header.hash_prefix.get())?;
         expect_zero("top of an overflow page", 36, frame.get(36..40).unwrap_or(&[]))?;
+        expect_zero("next hash page of an overflow page", 44, frame.get(44..48).unwrap_or(&[]))?;
         let body = frame.get(PageHeader::LEN..).unwrap_or(&[]);
         let Ok((head, bytes)) = OverflowHead::ref_from_prefix(body) else {
             return Err(corrupt("frame size", 0, OVERFLOW_BYTES_OFFSET as u64, frame.len() as u64));

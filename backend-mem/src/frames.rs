@@ -1,0 +1,312 @@
+//! Which frames may be written, which are frozen, and which are free.
+//!
+//! Time is cut into epochs by `freeze`. A frame is born in the epoch that wrote it last; a snapshot sees the
+//! frames born in its epoch or before that were live when it was taken, and a frame that any snapshot sees is
+//! never written. Whoever wants to write such a frame gets a copy; the old one is retired.
+//!
+//! # Invariants
+//! - E1: a frame is lent for writing only if it was born in the current epoch.
+//! - E2: a frame becomes born in the current epoch only when it is taken from the free ones, or when every
+//!   snapshot of its epoch or later has been seen released. The scratch frame always may: no root leads to it.
+//! - E3: a retired frame becomes free only when the snapshot that was the newest when it was retired, and every
+//!   older one, have been seen released.
+
+#![expect(
+    unsafe_code,
+    reason = "lends frames of the arena: the live ones for writing, the frozen ones for reading"
+)]
+
+use slackwater_core::sync::is_mutant;
+
+use crate::arena::{ArenaHandle, FrameId, FrameView, Geometry, SLOTS};
+use crate::heap::HeapError;
+
+mod free;
+mod side;
+#[cfg(test)]
+mod tests;
+
+use free::FreeLists;
+use side::{Mark, Side};
+
+/// Retired runs that one allocation makes free at most, before it takes fresh frames.
+const DRAIN_STEPS: usize = 64;
+
+/// The frames of a heap.
+#[derive(Debug)]
+pub(crate) struct FrameStore<A> {
+    side: Side<A>,
+    free: FreeLists,
+    epoch: u32,
+    /// Snapshots not seen released yet, from the oldest to the newest.
+    snapshots: heapless::Vec<Alive, SLOTS>,
+    /// Retired runs that no snapshot needs.
+    waiting: List,
+    scratch: FrameId,
+    live_frames: u32,
+    retired_frames: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Alive {
+    epoch: u32,
+    slot: usize,
+    /// Runs retired while this was the newest snapshot.
+    retired: List,
+}
+
+/// Runs linked through their first frames. Empty if `head` is none.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: FrameId,
+    tail: FrameId,
+}
+
+impl List {
+    const EMPTY: Self = Self { head: FrameId::NONE, tail: FrameId::NONE };
+}
+
+impl<A: ArenaHandle> FrameStore<A> {
+    /// Takes the arena for good.
+    pub(crate) fn new(arena: A, geometry: Geometry) -> Result<Self, HeapError> {
+        if !arena.arena().claim() {
+            return Err(HeapError::ArenaInUse);
+        }
+        let mut store = Self {
+            side: Side::new(arena, geometry),
+            free: FreeLists::new(),
+            epoch: 1,
+            snapshots: heapless::Vec::new(),
+            waiting: List::EMPTY,
+            scratch: FrameId::NONE,
+            live_frames: 0,
+            retired_frames: 0,
+        };
+        store.side.set_mark(FrameId::NONE, Mark::Used(0));
+        store.scratch = store.take(0)?;
+        Ok(store)
+    }
+
+    pub(crate) const fn handle(&self) -> &A {
+        self.side.handle()
+    }
+
+    pub(crate) const fn geometry(&self) -> Geometry {
+        self.side.geometry()
+    }
+
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    pub(crate) const fn live_frames(&self) -> u32 {
+        self.live_frames
+    }
+
+    pub(crate) const fn retired_frames(&self) -> u32 {
+        self.retired_frames
+    }
+
+    /// Reads any frame.
+    #[inline]
+    pub(crate) fn view(&self) -> FrameView<'_> {
+        // SAFETY: only this store writes frames, and it needs `&mut self` for that.
+        unsafe { FrameView::new(self.side.handle().arena(), self.side.geometry()) }
+    }
+
+    /// Whether the run may be written (E1).
+    #[inline]
+    pub(crate) fn is_writable(&self, run: FrameId) -> bool {
+        self.side.born(run) == self.epoch
+    }
+
+    /// Lends a run for writing; none if it may not be written.
+    #[inline]
+    pub(crate) fn write(&mut self, run: FrameId) -> Option<&mut [u8]> {
+        let len = self.writable_len(run)?;
+        let offset = self.side.geometry().offset(run);
+        // SAFETY: `writable_len` has checked that the run lies within the frames and was born in this epoch, so
+        // no snapshot sees it (E1, E2); the store is borrowed for as long as the slice lives.
+        Some(unsafe { self.side.handle().arena().bytes_mut(offset, len) })
+    }
+
+    /// Lends one run for reading and another for writing.
+    pub(crate) fn read_and_write(&mut self, from: FrameId, to: FrameId) -> Option<(&[u8], &mut [u8])> {
+        let Mark::Used(order) = self.side.mark(from) else { return None };
+        let (from_len, to_len) = (self.side.geometry().frame_size() << order, self.writable_len(to)?);
+        if from == to {
+            return None;
+        }
+        let (from_at, to_at) = (self.side.geometry().offset(from), self.side.geometry().offset(to));
+        let arena = self.side.handle().arena();
+        // SAFETY: a used run within the frames; runs do not overlap, so it is not written through the other slice.
+        let read = unsafe { arena.bytes(from_at, from_len) };
+        // SAFETY: as in `write`; runs do not overlap, so it is not read through the other slice.
+        let written = unsafe { arena.bytes_mut(to_at, to_len) };
+        Some((read, written))
+    }
+
+    /// Copies a frame to the scratch frame.
+    pub(crate) fn save(&mut self, frame: FrameId) -> Option<()> {
+        let scratch = self.scratch;
+        self.side.set_born(scratch, self.epoch);
+        let (from, to) = self.read_and_write(frame, scratch)?;
+        to.copy_from_slice(from.get(..to.len())?);
+        Some(())
+    }
+
+    /// Lends the scratch frame, as it was saved, and a frame for writing.
+    pub(crate) fn saved_and_write(&mut self, frame: FrameId) -> Option<(&[u8], &mut [u8])> {
+        self.read_and_write(self.scratch, frame)
+    }
+
+    fn writable_len(&self, run: FrameId) -> Option<usize> {
+        match self.side.mark(run) {
+            Mark::Used(order) if self.is_writable(run) => Some(self.side.geometry().frame_size() << order),
+            Mark::Used(_) | Mark::Free(_) | Mark::None => None,
+        }
+    }
+
+    /// Takes `2^order` frames, writable, with any content.
+    pub(crate) fn take(&mut self, order: u8) -> Result<FrameId, HeapError> {
+        let run = self.find(order).ok_or_else(|| self.out_of_frames())?;
+        for inner in 1..1_u32 << order {
+            self.side.set_born(FrameId(run.0 + inner), 0);
+        }
+        self.side.set_mark(run, Mark::Used(order));
+        self.side.set_born(run, self.epoch);
+        self.live_frames += 1 << order;
+        Ok(run)
+    }
+
+    /// Takes `2^order` frames, writable, all zero.
+    pub(crate) fn take_zeroed(&mut self, order: u8) -> Result<FrameId, HeapError> {
+        let run = self.take(order)?;
+        if let Some(bytes) = self.write(run) {
+            bytes.fill(0);
+        }
+        Ok(run)
+    }
+
+    fn find(&mut self, order: u8) -> Option<FrameId> {
+        for _ in 0..DRAIN_STEPS {
+            if let Some(run) = self.free.take(&mut self.side, order) {
+                return Some(run);
+            }
+            if !self.drain_one() {
+                break;
+            }
+        }
+        if let Some(run) = self.free.take_fresh(&mut self.side, order) {
+            return Some(run);
+        }
+        self.collect();
+        loop {
+            if let Some(run) = self.free.take(&mut self.side, order) {
+                return Some(run);
+            }
+            if !self.drain_one() {
+                return None;
+            }
+        }
+    }
+
+    fn out_of_frames(&self) -> HeapError {
+        let Geometry { frames, frame_size_log2, frames_at, .. } = self.side.geometry();
+        HeapError::MemoryLimit { limit_bytes: frames_at as u64 + (u64::from(frames) << frame_size_log2) }
+    }
+
+    /// The live run is not used any more: free if no snapshot sees it, otherwise retired (E3).
+    pub(crate) fn retire(&mut self, run: FrameId) {
+        let Mark::Used(order) = self.side.mark(run) else { return };
+        self.live_frames -= 1 << order;
+        if !self.is_frozen(run) {
+            self.free.give(&mut self.side, run, order);
+            return;
+        }
+        self.retired_frames += 1 << order;
+        let alone = List { head: run, tail: run };
+        if let Some(newest) = self.snapshots.last_mut() {
+            newest.retired = join(&mut self.side, alone, newest.retired);
+        }
+    }
+
+    /// Whether a snapshot not seen released may see the live run.
+    fn is_frozen(&self, run: FrameId) -> bool {
+        self.snapshots.last().is_some_and(|newest| self.side.born(run) <= newest.epoch)
+    }
+
+    /// Makes a live run writable: as it is if no snapshot sees it any more, otherwise as a copy in another
+    /// place, which the caller must put in its stead.
+    pub(crate) fn make_writable(&mut self, run: FrameId) -> Result<FrameId, HeapError> {
+        if self.is_writable(run) {
+            return Ok(run);
+        }
+        self.collect();
+        if !self.is_frozen(run) {
+            self.side.set_born(run, self.epoch);
+            return Ok(run);
+        }
+        let Mark::Used(order) = self.side.mark(run) else {
+            return Err(HeapError::Broken { what: "a live run is not in use" });
+        };
+        let copy = self.take(order)?;
+        if let Some((from, to)) = self.read_and_write(run, copy) {
+            to.copy_from_slice(from);
+        }
+        self.retire(run);
+        Ok(copy)
+    }
+
+    /// Ends the epoch: every live frame is frozen. Gives the epoch and the slot of its snapshot, with one guard.
+    pub(crate) fn freeze(&mut self) -> Result<(u32, usize), HeapError> {
+        self.collect();
+        let next = self.epoch.checked_add(1).ok_or(HeapError::EpochsExhausted)?;
+        let is_taken = |slot: &usize| self.snapshots.iter().any(|alive| alive.slot == *slot);
+        let slot = (0..SLOTS).find(|slot| !is_taken(slot)).ok_or(HeapError::TooManySnapshots)?;
+        let alive = Alive { epoch: self.epoch, slot, retired: List::EMPTY };
+        self.snapshots.push(alive).map_err(|_| HeapError::TooManySnapshots)?;
+        self.side.handle().arena().slots().open(slot);
+        self.epoch = next;
+        Ok((alive.epoch, slot))
+    }
+
+    /// Looks for released snapshots. What was retired under one is now retired under the one before it, or
+    /// waits to become free. Constant time.
+    pub(crate) fn collect(&mut self) {
+        let mut index = 0;
+        while let Some(alive) = self.snapshots.get(index) {
+            let released = self.side.handle().arena().slots().is_released(alive.slot);
+            if !released && !is_mutant("heap_early_release") {
+                index += 1;
+                continue;
+            }
+            let retired = self.snapshots.remove(index).retired;
+            let heir = index.checked_sub(1).and_then(|before| self.snapshots.get_mut(before));
+            let heir = heir.map_or(&mut self.waiting, |before| &mut before.retired);
+            *heir = join(&mut self.side, retired, *heir);
+        }
+    }
+
+    /// Makes one waiting run free; says whether there was one.
+    fn drain_one(&mut self) -> bool {
+        let run = self.waiting.head;
+        let Mark::Used(order) = self.side.mark(run) else { return false };
+        self.waiting.head = if run == self.waiting.tail { FrameId::NONE } else { self.side.link(run) };
+        self.retired_frames -= 1 << order;
+        self.free.give(&mut self.side, run, order);
+        true
+    }
+}
+
+/// One list behind the other.
+fn join<A: ArenaHandle>(side: &mut Side<A>, first: List, second: List) -> List {
+    if first.head.is_none() {
+        return second;
+    }
+    if second.head.is_none() {
+        return first;
+    }
+    side.set_link(first.tail, second.head);
+    List { head: first.head, tail: second.tail }
+}

@@ -1,0 +1,105 @@
+//! The hash that places keys in pages: 64 bits, seeded, the same on every machine, frozen.
+//!
+//! Sixteen bytes at a time are mixed by a multiplication to 128 bits, whose halves are folded together. The
+//! test vectors are part of the format: another implementation must give the same numbers. It is not the
+//! hash that picks a key group.
+
+use slackwater_core::format::page::Content;
+
+const A: u64 = 0x9e37_79b9_7f4a_7c15;
+const B: u64 = 0xd1b5_4a32_d192_ed03;
+const C: u64 = 0x8ebc_6af0_9c88_c6e3;
+
+/// The hash of a key.
+#[must_use]
+#[inline]
+pub fn hash_key(seed: u64, key: &[u8]) -> u64 {
+    let len = key.len() as u64;
+    let mut state = fold(seed ^ A, len ^ B);
+    let mut rest = key;
+    while let Some((block, behind)) = rest.split_first_chunk::<16>() {
+        if behind.is_empty() {
+            break;
+        }
+        let (low, high) = halves(block);
+        state = fold(low ^ state, high ^ C);
+        rest = behind;
+    }
+    let (low, high) = tail(rest);
+    fold(fold(low ^ state, high ^ B) ^ A, C)
+}
+
+/// The last 0 to 16 bytes as two numbers that overlap where there are fewer than 16.
+#[inline]
+fn tail(bytes: &[u8]) -> (u64, u64) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)));
+    }
+    match *bytes {
+        [] => (0, 0),
+        [one] => (u64::from(one), 0),
+        [one, two] => (u64::from(one), u64::from(two)),
+        [one, two, three, ..] => (u64::from(one), u64::from(two) | u64::from(three) << 8),
+    }
+}
+
+#[inline]
+fn halves(block: &[u8; 16]) -> (u64, u64) {
+    let number = u128::from_le_bytes(*block);
+    split(number)
+}
+
+/// Both halves of the product, and both factors so that a factor of zero does not swallow the other.
+#[inline]
+fn fold(left: u64, right: u64) -> u64 {
+    let (low, high) = split(u128::from(left) * u128::from(right));
+    low ^ high ^ left ^ right.rotate_left(32)
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+const fn split(number: u128) -> (u64, u64) {
+    (number as u64, (number >> 64) as u64)
+}
+
+/// The hash of one heap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hasher {
+    seed: u64,
+    /// Lets tests make hashes alike.
+    #[cfg(test)]
+    pub(crate) mask: u64,
+}
+
+impl Hasher {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            #[cfg(test)]
+            mask: u64::MAX,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of(self, key: &[u8]) -> u64 {
+        let hash = hash_key(self.seed, key);
+        #[cfg(test)]
+        let hash = hash & self.mask;
+        hash
+    }
+
+    /// The hash of a key as it stands in a record.
+    #[inline]
+    pub(crate) fn of_content(self, key: &Content<'_>) -> u64 {
+        match key {
+            Content::Inline(bytes) => self.of(bytes),
+            Content::Overflow(reference) => reference.digest.get(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Keys and values too long for a record, in chains of pages of their own. A chain is written once and never
+//! changes. The overflow table of a key group gives the frame for each lpn.
+
+use slackwater_core::format::page::{
+    Content, NO_PAGE, OVERFLOW_BYTES_OFFSET, OverflowHead, OverflowRef, PAGE_FORMAT, PAGE_TYPE_OVERFLOW,
+    PageHeader,
+};
+use zerocopy::FromBytes;
+
+use super::group::{BROKEN, Group};
+use super::tables::{self, ENTRY_FREE, LPN_OVERFLOW, NO_ENTRY};
+use super::{Heap, HeapError};
+use crate::arena::{ArenaHandle, FrameId};
+
+impl<A: ArenaHandle> Heap<A> {
+    /// Makes the overflow table writable, if there is one.
+    pub(super) fn writable_overflow(&mut self, at: Group) -> Result<(), HeapError> {
+        let head = self.head(at);
+        if head.has_overflow != 0 {
+            let table = self.frames.make_writable(FrameId(head.overflow.get()))?;
+            self.head_mut(at)?.overflow = table.0.into();
+        }
+        Ok(())
+    }
+
+    /// Takes a free lpn; its entry must be set next.
+    pub(super) fn take_lpn(&mut self, at: Group) -> Result<u32, HeapError> {
+        self.writable_overflow(at)?;
+        let head = self.head(at);
+        let (has, free, used) = (head.has_overflow != 0, head.overflow_free.get(), head.overflow_used.get());
+        if has && free != NO_ENTRY {
+            let next = self.frames.view().u32(FrameId(head.overflow.get()), free as usize * 4) & !ENTRY_FREE;
+            self.head_mut(at)?.overflow_free = next.into();
+            return Ok(LPN_OVERFLOW | free);
+        }
+        if !has || used >> head.overflow_log2 != 0 {
+            self.grow_overflow(at)?;
+        }
+        self.head_mut(at)?.overflow_used = (used + 1).into();
+        Ok(LPN_OVERFLOW | used)
+    }
+
+    /// Makes the overflow table, or doubles it.
+    fn grow_overflow(&mut self, at: Group) -> Result<(), HeapError> {
+        let head = self.head(at);
+        let (has, old) = (head.has_overflow != 0, FrameId(head.overflow.get()));
+        let entries_log2 =
+            if has { head.overflow_log2 + 1 } else { self.frames.geometry().frame_size_log2 - 2 };
+        let run = self.frames.take_zeroed(self.order_of_entries(entries_log2))?;
+        if has {
+            let (from, to) = self.frames.read_and_write(old, run).ok_or(BROKEN)?;
+            to.get_mut(..from.len()).ok_or(BROKEN)?.copy_from_slice(from);
+            self.frames.retire(old);
+        }
+        let head = self.head_mut(at)?;
+        head.overflow = run.0.into();
+        head.overflow_log2 = entries_log2;
+        head.has_overflow = 1;
+        if !has {
+            head.overflow_free = NO_ENTRY.into();
+        }
+        Ok(())
+    }
+
+    /// Sets the frame of an lpn in the writable overflow table.
+    pub(super) fn set_overflow(&mut self, at: Group, lpn: u32, entry: u32) -> Result<(), HeapError> {
+        let table = FrameId(self.head(at).overflow.get());
+        let offset = (lpn & !LPN_OVERFLOW) as usize * 4;
+        let place =
+            self.frames.write(table).and_then(|table| table.get_mut(offset..offset + 4)).ok_or(BROKEN)?;
+        place.copy_from_slice(&entry.to_le_bytes());
+        Ok(())
+    }
+
+    /// Gives back an lpn; the overflow table is writable.
+    pub(super) fn give_lpn(&mut self, at: Group, lpn: u32) -> Result<(), HeapError> {
+        let next = self.head(at).overflow_free.get();
+        self.set_overflow(at, lpn, ENTRY_FREE | next)?;
+        self.head_mut(at)?.overflow_free = (lpn & !LPN_OVERFLOW).into();
+        Ok(())
+    }
+
+    /// Writes a chain, the last page first. Takes nothing if it does not fit.
+    pub(super) fn write_chain(
+        &mut self,
+        at: Group,
+        bytes: &[u8],
+        digest: u64,
+    ) -> Result<OverflowRef, HeapError> {
+        let room = self.frames.geometry().frame_size() - OVERFLOW_BYTES_OFFSET;
+        let mut next = NO_PAGE;
+        let mut written = 0;
+        for part in bytes.chunks(room).rev() {
+            match self.write_part(at, part, next) {
+                Ok(lpn) => next = lpn,
+                Err(error) => {
+                    self.free_chain(
+                        at,
+                        &OverflowRef { first_lpn: next.into(), len: written.into(), digest: 0.into() },
+                    )?;
+                    return Err(error);
+                }
+            }
+            written += part.len() as u32;
+        }
+        Ok(OverflowRef { first_lpn: next.into(), len: written.into(), digest: digest.into() })
+    }
+
+    fn write_part(&mut self, at: Group, part: &[u8], next: u32) -> Result<u32, HeapError> {
+        let lpn = self.take_lpn(at)?;
+        let frame = match self.frames.take_zeroed(0) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.give_lpn(at, lpn)?;
+                return Err(error);
+            }
+        };
+        self.set_overflow(at, lpn, frame.0)?;
+        let (epoch, frame_size_log2) = (self.frames.epoch(), self.frames.geometry().frame_size_log2);
+        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        let (header, rest) = PageHeader::mut_from_prefix(bytes).map_err(|_| BROKEN)?;
+        header.page_type = PAGE_TYPE_OVERFLOW.into();
+        header.format = PAGE_FORMAT;
+        header.frame_size_log2 = frame_size_log2;
+        header.state_id = at.state.0.into();
+        header.key_group = at.group.0.into();
+        header.lpn = lpn.into();
+        header.epoch = epoch.into();
+        let (head, rest) = OverflowHead::mut_from_prefix(rest).map_err(|_| BROKEN)?;
+        head.next_lpn = next.into();
+        head.len = (part.len() as u32).into();
+        rest.get_mut(..part.len()).ok_or(BROKEN)?.copy_from_slice(part);
+        Ok(lpn)
+    }
+
+    /// Gives back a chain; the overflow table is writable.
+    pub(super) fn free_chain(&mut self, at: Group, reference: &OverflowRef) -> Result<(), HeapError> {
+        let mut lpn = reference.first_lpn.get();
+        while lpn != NO_PAGE {
+            let frame = tables::overflow_frame(self.frames.view(), self.head(at), lpn);
+            if frame.is_none() {
+                return Err(BROKEN);
+            }
+            let next = self.frames.view().u32(frame, OVERFLOW_BYTES_OFFSET - OverflowHead::LEN);
+            self.frames.retire(frame);
+            self.give_lpn(at, lpn)?;
+            lpn = next;
+        }
+        Ok(())
+    }
+
+    /// Gives back the chain of a key or value that has one.
+    pub(super) fn free_content(&mut self, at: Group, content: Option<OverflowRef>) -> Result<(), HeapError> {
+        content.map_or(Ok(()), |reference| self.free_chain(at, &reference))
+    }
+}
+
+/// The chain of a key or value, if it has one.
+pub(super) const fn chain_of(content: &Content<'_>) -> Option<OverflowRef> {
+    match content {
+        Content::Inline(_) => None,
+        Content::Overflow(reference) => Some(*reference),
+    }
+}

@@ -1,0 +1,95 @@
+//! The names and codecs of a heap's states.
+
+use slackwater_core::key_group::KeyGroup;
+
+use super::group::{BROKEN, order_of};
+use super::tables::{LIST_AT, NAMES_AT, Walk, state_at};
+use super::{Heap, HeapError, StateId};
+use crate::arena::{ArenaHandle, FrameId};
+use crate::codec::CodecId;
+use crate::snapshot::StateView;
+
+/// The longest name of an operator, a state or a codec, in bytes.
+const NAME_LEN_MAX: usize = 1024;
+
+impl<'a> Walk<'a> {
+    /// A registered state.
+    pub(crate) fn state(self, id: StateId) -> Option<StateView<'a>> {
+        let run = self.description(id);
+        let number = |index: usize| {
+            self.frames
+                .part(run, index * 2, 2)
+                .try_into()
+                .map_or(0, |bytes| usize::from(u16::from_le_bytes(bytes)))
+        };
+        let mut offset = NAMES_AT;
+        let mut name = |len: usize| {
+            let bytes = self.frames.part(run, offset, len);
+            offset += len;
+            core::str::from_utf8(bytes).ok()
+        };
+        let version = |index: usize| u16::try_from(number(index)).unwrap_or(0);
+        Some(StateView {
+            id,
+            operator: name(number(0))?,
+            name: name(number(1))?,
+            key: CodecId { name: name(number(2))?, version: version(3) },
+            value: CodecId { name: name(number(4))?, version: version(5) },
+            entries: self.entries(id),
+        })
+    }
+
+    /// All registered states.
+    pub(crate) fn all_states(self) -> impl Iterator<Item = StateView<'a>> + Clone {
+        (0..self.states()).filter_map(move |id| self.state(StateId(u16::try_from(id).ok()?)))
+    }
+}
+
+impl<A: ArenaHandle> Heap<A> {
+    pub(super) fn add_state(
+        &mut self,
+        operator: &str,
+        state: &str,
+        key: CodecId<'_>,
+        value: CodecId<'_>,
+    ) -> Result<StateId, HeapError> {
+        let names = [operator, state, key.name, value.name];
+        if let Some(name) = names.into_iter().find(|name| name.len() > NAME_LEN_MAX) {
+            return Err(HeapError::NameTooLong { len: name.len(), len_max: NAME_LEN_MAX });
+        }
+        let count_max = (self.frames.geometry().frame_size() - LIST_AT) / 8;
+        let count = self.walk().states();
+        let id = StateId(u16::try_from(count).map_err(|_| BROKEN)?);
+        if count as usize >= count_max {
+            return Err(HeapError::TooManyStates { count_max });
+        }
+        self.root = self.frames.make_writable(self.root)?;
+        let bytes = NAMES_AT + names.iter().map(|name| name.len()).sum::<usize>();
+        let run = self.frames.take_zeroed(order_of(bytes.div_ceil(self.frames.geometry().frame_size())))?;
+        let lens = names.map(|name| u16::try_from(name.len()).unwrap_or(0));
+        let [operator_len, state_len, key_len, value_len] = lens;
+        let numbers = [operator_len, state_len, key_len, key.version, value_len, value.version];
+        self.describe(run, numbers, names).ok_or(BROKEN)?;
+        self.set_number(self.root, state_at(id), run.0)?;
+        self.set_number(self.root, 0, count + 1)?;
+        Ok(id)
+    }
+
+    fn describe(&mut self, run: FrameId, numbers: [u16; 6], names: [&str; 4]) -> Option<()> {
+        let (head, mut rest) = self.frames.write(run)?.split_at_mut_checked(NAMES_AT)?;
+        for (place, number) in head.chunks_exact_mut(2).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        for name in names {
+            let (place, behind) = rest.split_at_mut_checked(name.len())?;
+            place.copy_from_slice(name.as_bytes());
+            rest = behind;
+        }
+        Some(())
+    }
+
+    /// Refuses a state that is not registered and a key group of somebody else.
+    pub(super) fn check_place(&self, state: StateId, group: KeyGroup) -> Result<(), HeapError> {
+        self.walk().head(state, group).map(|_| ())
+    }
+}

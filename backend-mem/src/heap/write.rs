@@ -1,0 +1,305 @@
+//! Setting and removing entries.
+
+use slackwater_core::format::page::{Content, KEY_LEN_MAX, OverflowRef, VALUE_LEN_MAX, inline_len_max};
+use slackwater_core::key_group::KeyGroup;
+
+use super::group::{BROKEN, Group, PageAt};
+use super::overflow::chain_of;
+use super::page::{self, Page, record_len};
+use super::tables::{self, ENTRY_FREE, directory_index};
+use super::{Heap, HeapError, StateId, grow, is_key};
+use crate::arena::{ArenaHandle, FrameId};
+
+/// More steps than it takes to make room for any record.
+const STEPS_MAX: usize = 64;
+
+/// A record that is there.
+struct Found {
+    page: PageAt,
+    slot: usize,
+    key: Option<OverflowRef>,
+    value: Option<OverflowRef>,
+    value_len: usize,
+}
+
+/// What the record to be written holds: references for what does not fit inline.
+struct Parts<'a> {
+    key: Content<'a>,
+    value: Content<'a>,
+}
+
+impl<A: ArenaHandle> Heap<A> {
+    pub(super) fn put_checked(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), HeapError> {
+        let (key_out, value_out) = self.what_overflows(key.len(), value.len());
+        let hash = self.hasher.of(key);
+        let at = self.open(state, group)?;
+        let found = self.find_for_write(at, hash, key);
+        if let Some(found) = &found
+            && found.value.is_none()
+            && found.key.is_some() == key_out
+            && !value_out
+            && value.len() <= found.value_len
+        {
+            let frame = self.writable_page(at, found.page)?;
+            let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+            return page::shorten_value(bytes, found.slot, value).ok_or(BROKEN);
+        }
+        let known_key = found.and_then(|found| found.key);
+        let parts = self.write_chains(at, hash, (key, key_out, known_key), (value, value_out))?;
+        let placed = self.place(at, hash, key, &parts);
+        if placed.is_err() {
+            self.give_up(at, &parts, known_key)?;
+        }
+        placed
+    }
+
+    /// Whether the key and the value go to chains (see `inline_len_max`).
+    fn what_overflows(&self, key: usize, value: usize) -> (bool, bool) {
+        let max = inline_len_max(self.frames.geometry().frame_size());
+        if key + value <= max {
+            (false, false)
+        } else if key + OverflowRef::LEN <= max {
+            (false, true)
+        } else {
+            (true, OverflowRef::LEN + value > max)
+        }
+    }
+
+    /// Refuses keys and values that no heap takes.
+    pub(super) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), HeapError> {
+        if key.len() > KEY_LEN_MAX {
+            return Err(HeapError::KeyTooLarge { len: key.len(), len_max: KEY_LEN_MAX });
+        }
+        if value.len() > VALUE_LEN_MAX {
+            return Err(HeapError::ValueTooLarge { len: value.len(), len_max: VALUE_LEN_MAX });
+        }
+        Ok(())
+    }
+
+    /// Writes the chains of a new record; the key's is there already if the key is.
+    fn write_chains<'a>(
+        &mut self,
+        at: Group,
+        hash: u64,
+        (key, key_out, known_key): (&'a [u8], bool, Option<OverflowRef>),
+        (value, value_out): (&'a [u8], bool),
+    ) -> Result<Parts<'a>, HeapError> {
+        let value = if value_out {
+            Content::Overflow(self.write_chain(at, value, 0)?)
+        } else {
+            Content::Inline(value)
+        };
+        let key = match known_key {
+            _ if !key_out => Content::Inline(key),
+            Some(reference) => Content::Overflow(reference),
+            None => match self.write_chain(at, key, hash) {
+                Ok(reference) => Content::Overflow(reference),
+                Err(error) => {
+                    self.free_content(at, chain_of(&value))?;
+                    return Err(error);
+                }
+            },
+        };
+        Ok(Parts { key, value })
+    }
+
+    /// Frees the chains of a record that found no place.
+    fn give_up(
+        &mut self,
+        at: Group,
+        parts: &Parts<'_>,
+        known_key: Option<OverflowRef>,
+    ) -> Result<(), HeapError> {
+        self.free_content(at, chain_of(&parts.value))?;
+        if known_key.is_none() {
+            self.free_content(at, chain_of(&parts.key))?;
+        }
+        Ok(())
+    }
+
+    /// Puts a record into a page, in place of the one of its key.
+    fn place(&mut self, at: Group, hash: u64, key: &[u8], parts: &Parts<'_>) -> Result<(), HeapError> {
+        let len = record_len(&parts.key, &parts.value);
+        for _ in 0..STEPS_MAX {
+            let target = self.pages_for(at, hash).find(|(_, page)| page.has_room(len)).map(|(page, _)| page);
+            let Some(target) = target else {
+                self.make_room(at, hash, len)?;
+                continue;
+            };
+            let target = PageAt { frame: self.writable_page(at, target)?, ..target };
+            match self.find_for_write(at, hash, key) {
+                Some(found) => {
+                    let kept = chain_of(&parts.key).is_some();
+                    self.take_out(at, &found, kept)?;
+                }
+                None => self.count(at, true)?,
+            }
+            let bytes = self.frames.write(target.frame).ok_or(BROKEN)?;
+            return page::insert(bytes, hash, &parts.key, &parts.value).ok_or(BROKEN);
+        }
+        Err(BROKEN)
+    }
+
+    /// Takes a record out of its page and frees its chains, but not the key's if that is kept. Fails before
+    /// anything has changed or not at all.
+    fn take_out(&mut self, at: Group, found: &Found, keep_key: bool) -> Result<FrameId, HeapError> {
+        let frame = self.writable_page(at, found.page)?;
+        if found.key.is_some() || found.value.is_some() {
+            self.writable_overflow(at)?;
+        }
+        let hasher = self.hasher;
+        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        page::remove(bytes, found.slot, |key| hasher.of_content(key)).ok_or(BROKEN)?;
+        self.free_content(at, found.value)?;
+        if !keep_key {
+            self.free_content(at, found.key)?;
+        }
+        Ok(frame)
+    }
+
+    fn find_for_write(&self, at: Group, hash: u64, key: &[u8]) -> Option<Found> {
+        let (frames, head) = (self.frames.view(), self.head(at));
+        self.pages_for(at, hash).find_map(|(at, page)| {
+            let place = page.find(hash, |content| is_key(content, hash, key, frames, head))?;
+            Some(Found {
+                page: at,
+                slot: place.slot,
+                key: chain_of(&place.key),
+                value: chain_of(&place.value),
+                value_len: match place.value {
+                    Content::Inline(bytes) => bytes.len(),
+                    Content::Overflow(_) => 0,
+                },
+            })
+        })
+    }
+
+    pub(super) fn get_mut_checked(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+    ) -> Result<Option<&mut [u8]>, HeapError> {
+        let hash = self.hasher.of(key);
+        let head = self.walk().head(state, group)?;
+        let found = self.find(head, hash, key).map(|(page, place)| {
+            (
+                page,
+                place.slot,
+                chain_of(&place.value).is_some(),
+                place.value_offset(),
+                place.len() + place.offset,
+            )
+        });
+        let Some((page, slot, false, start, end)) = found else { return Ok(None) };
+        let frame = if self.frames.is_writable(page.frame) {
+            page.frame
+        } else {
+            let at = self.open(state, group)?;
+            self.writable_page(at, page)?
+        };
+        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        page::mark_dirty(bytes, slot).ok_or(BROKEN)?;
+        bytes.get_mut(start..end).map(Some).ok_or(BROKEN)
+    }
+
+    pub(super) fn remove_checked(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+    ) -> Result<bool, HeapError> {
+        let hash = self.hasher.of(key);
+        let head = self.walk().head(state, group)?;
+        if self.find(head, hash, key).is_none() {
+            return Ok(false);
+        }
+        let at = self.open(state, group)?;
+        let found = self.find_for_write(at, hash, key).ok_or(BROKEN)?;
+        let frame = self.take_out(at, &found, false)?;
+        self.count(at, false)?;
+        if self.head(at).entries.get() == 0 {
+            self.clear(at)?;
+        } else if self.merges(at, found.page.overflow_lpn, frame) {
+            self.merge(at, frame)?;
+        }
+        Ok(true)
+    }
+
+    /// Gives back everything of a key group without entries.
+    fn clear(&mut self, at: Group) -> Result<(), HeapError> {
+        let head = *self.head(at);
+        let mut index = 0;
+        while index < 1_usize << head.depth {
+            let frame = tables::directory_entry(self.frames.view(), &head, index);
+            let depth = Page::new(self.frames.view().frame(frame)).ok_or(BROKEN)?.header().local_depth;
+            self.frames.retire(frame);
+            index += 1 << head.depth.saturating_sub(depth);
+        }
+        if head.depth > tables::INLINE_DEPTH_MAX {
+            self.frames.retire(FrameId(head.directory.get()));
+        }
+        if head.has_overflow != 0 {
+            let table = FrameId(head.overflow.get());
+            for index in 0..head.overflow_used.get() {
+                let entry = self.frames.view().u32(table, index as usize * 4);
+                if entry & ENTRY_FREE == 0 {
+                    self.frames.retire(FrameId(entry));
+                }
+            }
+            self.frames.retire(table);
+        }
+        *self.head_mut(at)? = tables::EMPTY_HEAD;
+        Ok(())
+    }
+
+    /// Whether a page is empty and its buddy of the same depth can take over its prefix at once.
+    fn merges(&self, at: Group, overflow_lpn: u32, frame: FrameId) -> bool {
+        let Some(page) = Page::new(self.frames.view().frame(frame)) else { return false };
+        let Some(buddy) = self.buddy(at, page) else { return false };
+        let Some(buddy_page) = Page::new(self.frames.view().frame(buddy)) else { return false };
+        overflow_lpn == 0
+            && page.count() == 0
+            && page.header().right_lpn == 0
+            && buddy_page.header().right_lpn == 0
+            && buddy_page.header().local_depth == page.header().local_depth
+            && self.frames.is_writable(buddy)
+    }
+
+    /// The page whose prefix differs in the last bit.
+    fn buddy(&self, at: Group, page: Page<'_>) -> Option<FrameId> {
+        let header = page.header();
+        let bit = (1_u64 << 63) >> header.local_depth.checked_sub(1)?;
+        let (frames, head) = (self.frames.view(), self.head(at));
+        Some(tables::directory_entry(
+            frames,
+            head,
+            directory_index(header.hash_prefix.get() ^ bit, head.depth),
+        ))
+    }
+
+    /// Gives an empty page's prefix to its buddy. The directory is writable if it must be, as the page is.
+    fn merge(&mut self, at: Group, frame: FrameId) -> Result<(), HeapError> {
+        if self.writable_directory(at).is_err() {
+            // Nothing is lost: the page stays, empty.
+            return Ok(());
+        }
+        let page = Page::new(self.frames.view().frame(frame)).ok_or(BROKEN)?;
+        let (prefix, depth) = (page.header().hash_prefix.get(), page.header().local_depth);
+        let buddy = self.buddy(at, page).ok_or(BROKEN)?;
+        let kept = prefix & !((1 << 63) >> (depth - 1));
+        let lpn = grow::directory_lpn(kept, depth - 1);
+        let bytes = self.frames.write(buddy).ok_or(BROKEN)?;
+        page::widen(bytes, (kept, depth - 1), lpn).ok_or(BROKEN)?;
+        self.set_directory(at, kept, depth - 1, buddy)?;
+        self.head_mut(at)?.pages -= 1;
+        self.frames.retire(frame);
+        Ok(())
+    }
+}
