@@ -50,9 +50,10 @@ unsafe impl Send for Arena<'_> {}
 unsafe impl Sync for Arena<'_> {}
 
 impl<'m> Arena<'m> {
-    /// An arena in the caller's memory; all of it is used, aligned as needed.
+    /// An arena in the caller's memory; all of it is used, aligned as needed, and set to zero first.
     #[must_use]
     pub fn new(memory: &'m mut [u8]) -> Self {
+        memory.fill(0);
         let len = memory.len();
         let base = NonNull::from(memory).cast();
         Self {

@@ -29,8 +29,8 @@ mod tests;
 use free::FreeLists;
 use side::{Mark, Side};
 
-/// Retired runs that one allocation makes free at most, before it takes fresh frames.
-const DRAIN_STEPS: usize = 64;
+/// Retired runs that an allocation makes free at most for each frame it needs, before it takes fresh frames.
+const DRAIN_STEPS: u32 = 64;
 
 /// The frames of a heap.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl<A: ArenaHandle> FrameStore<A> {
     }
 
     fn find(&mut self, order: u8) -> Option<FrameId> {
-        for _ in 0..DRAIN_STEPS {
+        for _ in 0..DRAIN_STEPS << order {
             if let Some(run) = self.free.take(&mut self.side, order) {
                 return Some(run);
             }
@@ -292,6 +292,9 @@ impl<A: ArenaHandle> FrameStore<A> {
     fn drain_one(&mut self) -> bool {
         let run = self.waiting.head;
         let Mark::Used(order) = self.side.mark(run) else { return false };
+        if run.is_none() {
+            return false;
+        }
         self.waiting.head = if run == self.waiting.tail { FrameId::NONE } else { self.side.link(run) };
         self.retired_frames -= 1 << order;
         self.free.give(&mut self.side, run, order);

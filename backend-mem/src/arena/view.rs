@@ -41,7 +41,7 @@ impl Geometry {
         // The alignment of the frames may cost up to one of it.
         let room = arena.len().checked_sub(side_at)?.checked_sub(arena.alignment())?;
         let frames = (room >> frame_size_log2).min(FRAMES_END - 1);
-        let frames = frames - frames * SIDE_LEN / (frame_size + SIDE_LEN) - 1;
+        let frames = (frames - frames * SIDE_LEN / (frame_size + SIDE_LEN)).checked_sub(1)?;
         let side_end = arena.address() + side_at + frames * SIDE_LEN;
         let frames_at = side_end.next_multiple_of(arena.alignment()) - arena.address();
         let frames = u32::try_from(frames).ok()?;

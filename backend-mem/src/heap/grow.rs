@@ -9,7 +9,7 @@ use super::{Heap, HeapError};
 use crate::arena::{ArenaHandle, FrameId};
 
 /// A directory may be this many bits deeper than one of evenly filled pages would be.
-const DEPTH_SLACK: u8 = 6;
+const DEPTH_SLACK: u8 = 3;
 /// And never deeper than this.
 const DEPTH_MAX: u8 = 27;
 

@@ -1,0 +1,126 @@
+use super::*;
+
+#[test]
+fn the_memory_limit_is_an_error_that_changes_nothing() {
+    for frame_size in [256_u32, 4096] {
+        let mut heap = Heap::new(options(frame_size, u64::from(frame_size) * 160, 3)).unwrap();
+        let state = heap.register("op", "s", BYTES, BYTES).unwrap();
+        let mut truth = Content::new();
+        let mut snapshots = Vec::new();
+        let mut refused = 0;
+        for number in 0..20_000_u32 {
+            let (group, key) = ((number % 3) as u16, (number % 6_000).to_le_bytes().to_vec());
+            let value = vec![number as u8; if number % 17 == 0 { frame_size as usize * 3 } else { 9 }];
+            match heap.put(state, KeyGroup(group), &key, &value) {
+                Ok(()) => drop(truth.insert((group, key), value)),
+                Err(HeapError::MemoryLimit { .. }) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+            if number % 2_500 == 0 {
+                snapshots.extend(heap.freeze().ok().map(|snapshot| (snapshot, truth.clone())));
+            }
+            if number % 3_500 == 3_499 {
+                let (snapshot, expected) = snapshots.remove(0);
+                assert_eq!(content_of(&snapshot, state), expected);
+            }
+        }
+        assert!(refused > 100, "the limit was reached: {refused}");
+        snapshots.clear();
+        let snapshot = heap.freeze().unwrap();
+        check_pages(&snapshot, state);
+        assert_eq!(content_of(&snapshot, state), truth);
+        drop(snapshot);
+        for (group, key) in truth.keys() {
+            assert!(heap.remove(state, KeyGroup(*group), key).unwrap());
+        }
+        for number in 0..200_u32 {
+            heap.put(state, KeyGroup(0), &number.to_le_bytes(), &[1]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_never_written_costs_nothing() {
+    let mut heap = Heap::new(options(4096, 64 << 20, 32_768)).unwrap();
+    let empty = heap.memory_use().live_bytes;
+    let states: Vec<_> =
+        (0..100).map(|index| heap.register("op", &std::format!("s{index}"), BYTES, BYTES).unwrap()).collect();
+    assert_eq!(heap.memory_use().live_bytes, empty + 100 * 4096);
+    let registered = heap.memory_use().live_bytes;
+    heap.put(states[5], KeyGroup(32_767), b"k", b"v").unwrap();
+    // A table, a chunk, a page.
+    assert_eq!(heap.memory_use().live_bytes, registered + 3 * 4096);
+    let snapshot = heap.freeze().unwrap();
+    heap.put(states[5], KeyGroup(32_767), b"k", b"w").unwrap();
+    // And the root.
+    assert_eq!(heap.memory_use().retired_bytes, 4 * 4096);
+    assert_eq!(content_of(&snapshot, states[5]).len(), 1);
+}
+
+#[test]
+fn filling_again_what_was_half_emptied_takes_no_more_memory() {
+    for frame_size in [256, 4096] {
+        let (mut heap, state) = heap(frame_size, 4);
+        let value = |number: u32| vec![1_u8; 8 + (number % 16) as usize];
+        let put = |heap: &mut Heap, number: u32| {
+            heap.put(state, KeyGroup((number % 4) as u16), &number.to_le_bytes(), &value(number)).unwrap();
+        };
+        (0..8_000).for_each(|number| put(&mut heap, number));
+        let full = heap.memory_use().live_bytes;
+        for round in 0..2 {
+            for number in (0..8_000_u32).filter(|number| (number / 4 + round) % 2 == 0) {
+                heap.remove(state, KeyGroup((number % 4) as u16), &number.to_le_bytes()).unwrap();
+            }
+            (0..8_000).for_each(|number| put(&mut heap, number));
+        }
+        let again = heap.memory_use().live_bytes;
+        assert!(again as f64 <= full as f64 * 1.15, "{full} bytes before, {again} after");
+    }
+}
+
+#[test]
+fn frames_come_back_when_everything_is_dropped() {
+    let (mut heap, state) = heap(256, 2);
+    for number in 0..2_000_u32 {
+        heap.put(state, KeyGroup(0), &number.to_le_bytes(), &[1; 30]).unwrap();
+    }
+    let full = heap.memory_use().live_bytes;
+    let four: Vec<_> = (0..4).map(|_| heap.freeze().unwrap()).collect();
+    assert_eq!(heap.freeze().err(), Some(HeapError::TooManySnapshots));
+    drop(four);
+    for round in 0..20_u8 {
+        let snapshot = heap.freeze().unwrap();
+        for number in 0..2_000_u32 {
+            heap.put(state, KeyGroup(0), &number.to_le_bytes(), &[round; 30]).unwrap();
+        }
+        drop(snapshot);
+    }
+    let used = heap.memory_use();
+    assert_eq!(used.live_bytes, full);
+    assert!(used.retired_bytes <= full + 4096, "{used:?}");
+}
+
+#[test]
+fn too_long_keys_and_values_are_refused() {
+    let (mut heap, state) = heap(4096, 1);
+    let long = vec![0_u8; (64 << 20) + 1];
+    let refused = heap.put(state, KeyGroup(0), &[], &long);
+    assert_eq!(refused, Err(HeapError::ValueTooLarge { len: (64 << 20) + 1, len_max: 64 << 20 }));
+    let refused = heap.put(state, KeyGroup(0), &long[..(16 << 20) + 1], &[]);
+    assert_eq!(refused, Err(HeapError::KeyTooLarge { len: (16 << 20) + 1, len_max: 16 << 20 }));
+    heap.put(state, KeyGroup(0), &long[..1 << 20], &long[..3 << 20]).unwrap();
+    assert_eq!(heap.get(state, KeyGroup(0), &long[..1 << 20]).unwrap().unwrap().len(), 3 << 20);
+}
+
+#[test]
+fn a_thousand_heaps_share_a_process() {
+    let heaps: Vec<_> = (0..1_000).map(|_| Heap::new(options(4096, 1 << 30, 128)).unwrap()).collect();
+    assert!(heaps.iter().all(|heap| heap.memory_use().live_bytes <= 3 * 4096));
+}
+
+#[test]
+fn options_that_make_no_heap_are_refused() {
+    for (frame_size, limit) in [(128, 1 << 20), (300, 1 << 20), (32_768, 1 << 20), (4096, 4096)] {
+        assert!(matches!(Heap::new(options(frame_size, limit, 1)), Err(HeapError::InvalidOptions { .. })));
+    }
+}
