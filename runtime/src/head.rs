@@ -40,6 +40,11 @@ pub(crate) trait Head: Send {
         0
     }
 
+    /// Bytes that earlier runs had read before the restored checkpoint.
+    fn bytes_restored(&self) -> u64 {
+        0
+    }
+
     /// The chain.
     fn chain(&mut self) -> &mut dyn ChainOps;
 }
@@ -115,6 +120,10 @@ impl<S: Source> Head for SourceHead<S> {
 
     fn bytes_read(&self) -> u64 {
         self.source.bytes_read()
+    }
+
+    fn bytes_restored(&self) -> u64 {
+        self.source.bytes_restored()
     }
 
     fn chain(&mut self) -> &mut dyn ChainOps {

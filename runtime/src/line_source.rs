@@ -51,6 +51,7 @@ pub struct LineSource {
     /// Open while the current split is in work.
     cursor: Option<Cursor>,
     bytes_read: u64,
+    bytes_restored: u64,
 }
 
 /// A split of this subtask.
@@ -69,7 +70,7 @@ impl LineSource {
         let all = plan(&inputs, u32::from(parallelism), options.split_len_min);
         let mine = all.into_iter().skip(usize::from(index)).step_by(usize::from(parallelism.max(1)));
         let splits = mine.map(|split| Share { split, window: Digest::EMPTY }).collect();
-        Self { inputs, options, splits, current: 0, cursor: None, bytes_read: 0 }
+        Self { inputs, options, splits, current: 0, cursor: None, bytes_read: 0, bytes_restored: 0 }
     }
 
     /// Takes up a split where a checkpoint left it, and lets it read what the input has grown by.
@@ -171,6 +172,7 @@ impl Source for LineSource {
         let shares: Result<Vec<Share>, InputError> =
             splits.iter().map(|bytes| self.take_over(bytes)).collect();
         self.splits = shares?;
+        self.bytes_restored = self.splits.iter().map(|share| share.split.bytes_passed()).sum();
         self.current = 0;
         self.cursor = None;
         Ok(())
@@ -187,5 +189,9 @@ impl Source for LineSource {
 
     fn bytes_read(&self) -> u64 {
         self.bytes_read
+    }
+
+    fn bytes_restored(&self) -> u64 {
+        self.bytes_restored
     }
 }

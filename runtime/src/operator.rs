@@ -36,6 +36,11 @@ pub trait Source: Send + 'static {
     fn bytes_read(&self) -> u64 {
         0
     }
+
+    /// Bytes that earlier runs had read before the restored checkpoint, for progress.
+    fn bytes_restored(&self) -> u64 {
+        0
+    }
 }
 
 /// What a source has left.

@@ -27,6 +27,7 @@ impl Observer {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Progress {
             bytes_read: read(&counters.bytes_read),
+            bytes_restored: read(&counters.bytes_restored),
             source_records: read(&counters.source_records),
             records: read(&counters.records),
             last_checkpoint: Some(read(&counters.last_checkpoint)).filter(|id| *id > 0).map(CheckpointId),
@@ -52,6 +53,8 @@ impl Observer {
 pub struct Progress {
     /// Bytes that the sources have read.
     pub bytes_read: u64,
+    /// Bytes that earlier runs had read before the restored checkpoint: where this run began.
+    pub bytes_restored: u64,
     /// Records that the sources have emitted.
     pub source_records: u64,
     /// Records that subtasks have taken from channels.
@@ -82,6 +85,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Counters {
     bytes_read: AtomicU64,
+    bytes_restored: AtomicU64,
     source_records: AtomicU64,
     records: AtomicU64,
     last_checkpoint: AtomicU64,
@@ -129,6 +133,10 @@ impl Shared {
     pub(crate) fn add_input(&self, records: u64, bytes: u64) {
         self.inner.counters.source_records.fetch_add(records, Ordering::Relaxed);
         self.inner.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_restored(&self, bytes: u64) {
+        self.inner.counters.bytes_restored.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn add_records(&self, records: u64) {

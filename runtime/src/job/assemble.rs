@@ -181,6 +181,7 @@ impl Wiring {
         let coordinator = self.coordinator(found, template, sources, options)?;
         let mut actors: Vec<Box<dyn Actor>> = Vec::new();
         for ((index, subtask), (signal, mail)) in (0u16..).zip(ready).zip(&self.tasks) {
+            self.shared.add_restored(subtask.head.bytes_restored());
             actors.push(Box::new(Task::new(TaskParts {
                 name: subtask.name,
                 index: TaskIndex(index),

@@ -1,0 +1,197 @@
+//! Opens a folder for a job: which disk, and that no other process works on it.
+
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use slackwater_core::time::Now;
+use slackwater_mem::{FrozenRun, MemDisk, MmapDisk};
+use slackwater_uring::{UringDisk, UringOptions, UringUnavailable};
+
+use crate::error::JobError;
+use crate::graph::JobBuilder;
+use crate::job::{AssembledJob, Job, JobOptions};
+
+/// The file whose lock says that a process works on the folder.
+const LOCK: &str = ".lock";
+
+/// How checkpoints reach the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StorageKind {
+    /// io_uring where it is available, mapped files elsewhere.
+    #[default]
+    Auto,
+    /// io_uring, or an error.
+    Uring,
+    /// Mapped files.
+    Mmap,
+    /// Memory: nothing survives the process.
+    Mem,
+}
+
+/// A folder that this process alone works on, with its disk.
+///
+/// The disk's root is the root of the file system, so that a sink may write anywhere; see [`disk_path`].
+#[derive(Debug)]
+pub struct Storage {
+    disk: OpenDisk,
+    folder: String,
+    lock: FolderLock,
+    notes: Vec<String>,
+}
+
+enum OpenDisk {
+    Uring(UringDisk<FrozenRun>),
+    Mmap(MmapDisk<FrozenRun>),
+    Mem(MemDisk<FrozenRun>),
+}
+
+/// Keeps other processes out of a folder until it is dropped; the system drops it with the process, however
+/// that ends.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: Option<File>,
+}
+
+impl Storage {
+    /// Opens `folder`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`JobError::FolderInUse`] if another process works on it, [`JobError::Storage`] if it cannot be used.
+    pub fn open(folder: &Path, kind: StorageKind) -> Result<Self, JobError> {
+        if kind == StorageKind::Mem {
+            let (lock, folder) = (FolderLock { _file: None }, String::new());
+            return Ok(Self { disk: OpenDisk::Mem(MemDisk::new()), folder, lock, notes: Vec::new() });
+        }
+        fs::create_dir_all(folder).map_err(|error| storage_error(folder, error))?;
+        let lock = FolderLock::take(folder)?;
+        let path = disk_path(folder)?;
+        let mut notes = Vec::new();
+        let disk = match kind {
+            StorageKind::Uring => uring().map_err(|reason| storage_error(folder, reason))?,
+            StorageKind::Mmap | StorageKind::Mem => mmap().map_err(|error| storage_error(folder, error))?,
+            StorageKind::Auto => match uring() {
+                Ok(disk) => disk,
+                Err(reason) => {
+                    notes.push(format!("{reason}; using mapped files"));
+                    mmap().map_err(|error| storage_error(folder, error))?
+                }
+            },
+        };
+        Ok(Self { disk, folder: path, lock, notes })
+    }
+
+    /// Which disk it is: `uring`, `mmap` or `mem`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self.disk {
+            OpenDisk::Uring(_) => "uring",
+            OpenDisk::Mmap(_) => "mmap",
+            OpenDisk::Mem(_) => "mem",
+        }
+    }
+
+    /// What the user should know: which disk was taken instead of a better one, and why.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Puts a job together on this disk, in this folder. Keep the lock as long as the job.
+    ///
+    /// # Errors
+    /// As [`Job::assemble`].
+    pub fn assemble(
+        self,
+        builder: JobBuilder,
+        now: Now,
+        options: &JobOptions,
+    ) -> Result<(AssembledJob, FolderLock), JobError> {
+        let options = JobOptions { folder: self.folder, ..options.clone() };
+        let job = match self.disk {
+            OpenDisk::Uring(disk) => Job::assemble(builder, disk, now, &options),
+            OpenDisk::Mmap(disk) => Job::assemble(builder, disk, now, &options),
+            OpenDisk::Mem(disk) => Job::assemble(builder, disk, now, &options),
+        };
+        Ok((job?, self.lock))
+    }
+}
+
+impl FolderLock {
+    /// Takes the lock of an existing folder.
+    ///
+    /// # Errors
+    /// [`JobError::FolderInUse`] if another process has it, [`JobError::Storage`] if there can be no lock.
+    pub fn take(folder: &Path) -> Result<Self, JobError> {
+        let path: PathBuf = folder.join(LOCK);
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|error| storage_error(folder, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: Some(file) }),
+            Err(TryLockError::WouldBlock) => {
+                Err(JobError::FolderInUse { folder: folder.display().to_string() })
+            }
+            Err(TryLockError::Error(error)) => Err(storage_error(folder, error)),
+        }
+    }
+}
+
+/// The path by which a job's disk knows an existing file or folder: from the root of the file system, without
+/// the leading slash.
+///
+/// # Errors
+/// [`JobError::Storage`] if there is no such thing, or if its path is not UTF-8.
+pub fn disk_path(path: &Path) -> Result<String, JobError> {
+    let whole = path.canonicalize().map_err(|error| storage_error(path, error))?;
+    let text =
+        whole.to_str().ok_or_else(|| storage_error(path, "its path is not UTF-8: use another folder"))?;
+    Ok(text.trim_start_matches('/').to_owned())
+}
+
+fn uring() -> Result<OpenDisk, UringUnavailable> {
+    UringDisk::new(Path::new("/"), UringOptions::default()).map(OpenDisk::Uring)
+}
+
+fn mmap() -> io::Result<OpenDisk> {
+    MmapDisk::new(Path::new("/")).map(OpenDisk::Mmap)
+}
+
+fn storage_error(folder: &Path, message: impl fmt::Display) -> JobError {
+    JobError::Storage { folder: folder.display().to_string(), message: message.to_string() }
+}
+
+impl fmt::Debug for OpenDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Uring(_) => "Uring",
+            Self::Mmap(_) => "Mmap",
+            Self::Mem(_) => "Mem",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Storage, StorageKind};
+    use crate::error::JobError;
+
+    #[test]
+    fn a_folder_belongs_to_one_user_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Storage::open(folder.path(), StorageKind::Mmap).unwrap();
+        let second = Storage::open(folder.path(), StorageKind::Mmap);
+        assert!(matches!(second, Err(JobError::FolderInUse { .. })), "{second:?}");
+        drop(first);
+        assert!(Storage::open(folder.path(), StorageKind::Auto).is_ok());
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        let error = Storage::open(&path, StorageKind::Auto).unwrap_err();
+        assert!(error.to_string().contains("file"), "{error}");
+    }
+}
