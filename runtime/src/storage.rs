@@ -9,9 +9,11 @@ use slackwater_core::time::Now;
 use slackwater_mem::{FrozenRun, MemDisk, MmapDisk};
 use slackwater_uring::{UringDisk, UringOptions, UringUnavailable};
 
+use crate::blocking::Blocking;
 use crate::error::JobError;
 use crate::graph::JobBuilder;
 use crate::job::{AssembledJob, Job, JobOptions};
+use crate::paths;
 
 /// The file whose lock says that a process works on the folder.
 const LOCK: &str = ".lock";
@@ -69,9 +71,9 @@ impl Storage {
         let path = disk_path(folder)?;
         let mut notes = Vec::new();
         let disk = match kind {
-            StorageKind::Uring => uring().map_err(|reason| storage_error(folder, reason))?,
+            StorageKind::Uring => uring(&path, &mut notes).map_err(|reason| storage_error(folder, reason))?,
             StorageKind::Mmap | StorageKind::Mem => mmap().map_err(|error| storage_error(folder, error))?,
-            StorageKind::Auto => match uring() {
+            StorageKind::Auto => match uring(&path, &mut notes) {
                 Ok(disk) => disk,
                 Err(reason) => {
                     notes.push(format!("{reason}; using mapped files"));
@@ -149,8 +151,13 @@ pub fn disk_path(path: &Path) -> Result<String, JobError> {
     Ok(text.trim_start_matches('/').to_owned())
 }
 
-fn uring() -> Result<OpenDisk, UringUnavailable> {
-    UringDisk::new(Path::new("/"), UringOptions::default()).map(OpenDisk::Uring)
+/// Opens a ring, and with it the file of the lock: what it has to do without shows only at a file.
+fn uring(folder: &str, notes: &mut Vec<String>) -> Result<OpenDisk, UringUnavailable> {
+    let mut disk = UringDisk::new(Path::new("/"), UringOptions::default())?;
+    if Blocking::new(&mut disk).read(&paths::join(folder, LOCK), 0).is_ok() {
+        notes.extend(disk.fallbacks().iter().map(|fallback| format!("io_uring with {fallback}")));
+    }
+    Ok(OpenDisk::Uring(disk))
 }
 
 fn mmap() -> io::Result<OpenDisk> {

@@ -281,6 +281,10 @@ impl<D: Disk, P: AsRef<str>> FileWriter<D, P> {
 impl<D: Disk, P: AsRef<str>> Work<D> for FileWriter<D, P> {
     fn advance(&mut self, disk: &mut D, tokens: &mut Tokens) {
         self.submit_due(disk, tokens);
+        // A full block goes out at once: held back, it would be missing elsewhere.
+        if self.block.as_ref().is_some_and(|block| self.filled >= block.as_ref().len()) {
+            self.flush(disk, tokens);
+        }
         if self.is_sealed && self.order.takes_writes() && self.flush(disk, tokens) {
             self.feed(FileEvent::Sealed { set_length: self.len != self.file_len });
             self.submit_due(disk, tokens);
