@@ -135,27 +135,29 @@ impl LineSource {
     /// Emits what lies complete in the buffer. True if nothing is left there and there is still room.
     fn emit_buffered(&mut self, out: &mut Output<'_, [u8]>) -> Result<bool, InputError> {
         let Some(cursor) = &mut self.cursor else { return Ok(true) };
-        while out.has_room() {
+        let before = cursor.split().bytes_passed();
+        let is_drained = loop {
+            if !out.has_room() {
+                break false;
+            }
             match cursor.next_line()? {
                 Some(line) => out.emit(line),
-                None => return Ok(true),
+                None => break true,
             }
-        }
-        Ok(false)
+        };
+        self.bytes_read += cursor.split().bytes_passed() - before;
+        Ok(is_drained)
     }
 
     fn step(&mut self, out: &mut Output<'_, [u8]>) -> Result<SourceStatus, InputError> {
         if !self.advance()? {
             return Ok(SourceStatus::Ended);
         }
-        if !self.emit_buffered(out)? {
-            return Ok(SourceStatus::More);
-        }
-        if let Some(cursor) = self.cursor.as_mut().filter(|cursor| !cursor.is_done()) {
-            self.bytes_read += cursor.read()?;
-            if !self.emit_buffered(out)? {
-                return Ok(SourceStatus::More);
-            }
+        if self.emit_buffered(out)?
+            && let Some(cursor) = self.cursor.as_mut().filter(|cursor| !cursor.is_done())
+        {
+            cursor.read()?;
+            self.emit_buffered(out)?;
         }
         if self.cursor.as_ref().is_some_and(Cursor::is_done) {
             self.note_position();

@@ -74,44 +74,58 @@ impl Cursor {
     }
 
     fn next_range(&mut self) -> Result<Option<Range<usize>>, InputError> {
-        let start = self.pending.start;
         let unsearched = self.searched..self.pending.end;
         if let Some(at) = find(b'\n', &self.buffer[unsearched.clone()]) {
             let end = unsearched.start + at;
-            self.pass(end + 1, Phase::AtLine);
-            return Ok(Some(start..end));
+            return self.take(end, end + 1, Phase::AtLine);
         }
         if self.split.position + self.pending.len() as u64 >= self.input_len {
             let end = self.pending.end;
-            self.pass(end, Phase::InLine);
-            return Ok(Some(start..end));
+            return self.take(end, end, Phase::InLine);
         }
         if self.pending.len() < self.options.chunk_len {
             return Ok(None);
         }
+        if let Some(at) = self.last_break(unsearched) {
+            let taken = self.take(at, at + 1, Phase::InLine);
+            self.searched = self.pending.end;
+            return taken;
+        }
         self.searched = self.pending.end;
-        self.cut(unsearched)
+        self.check_len(self.pending.clone())?;
+        Ok(None)
     }
 
-    /// Cuts a long line at its last break, if that is wished and there is one.
-    fn cut(&mut self, unsearched: Range<usize>) -> Result<Option<Range<usize>>, InputError> {
-        let start = self.pending.start;
-        let cut = self
-            .options
-            .cut_long_lines_at
-            .and_then(|is_break| self.buffer[unsearched.clone()].iter().rposition(|&byte| is_break(byte)));
-        if let Some(at) = cut {
-            let end = unsearched.start + at;
-            self.pass(end + 1, Phase::InLine);
-            self.searched = self.pending.end;
-            return Ok(Some(start..end));
+    /// Where a long line may be cut.
+    fn last_break(&self, range: Range<usize>) -> Option<usize> {
+        let is_break = self.options.cut_long_lines_at?;
+        let at = self.buffer[range.clone()].iter().rposition(|&byte| is_break(byte))?;
+        Some(range.start + at)
+    }
+
+    /// Gives out what is pending before `end` and goes on at `next`.
+    fn take(&mut self, end: usize, next: usize, phase: Phase) -> Result<Option<Range<usize>>, InputError> {
+        let line = self.pending.start..end;
+        self.check_len(line.clone())?;
+        self.pass(next, phase);
+        Ok(Some(line))
+    }
+
+    /// Refuses a line, or a run of bytes between two breaks of one that may be cut, that is too long.
+    fn check_len(&self, line: Range<usize>) -> Result<(), InputError> {
+        let len_max = self.options.line_len_max;
+        if line.len() as u64 <= len_max {
+            return Ok(());
         }
-        if self.pending.len() as u64 > self.options.line_len_max {
-            let name = self.reader.name().to_owned();
-            let len_max = self.options.line_len_max;
-            return Err(InputError::TooLong { name, offset: self.split.position, len_max });
+        let is_break = self.options.cut_long_lines_at;
+        let mut offset = self.split.position;
+        for run in self.buffer[line].split(|&byte| is_break.is_some_and(|is_break| is_break(byte))) {
+            if run.len() as u64 > len_max {
+                return Err(InputError::TooLong { name: self.reader.name().to_owned(), offset, len_max });
+            }
+            offset += run.len() as u64 + 1;
         }
-        Ok(None)
+        Ok(())
     }
 
     fn pass(&mut self, to: usize, phase: Phase) {
@@ -121,8 +135,8 @@ impl Cursor {
         self.searched = to;
     }
 
-    /// Reads on by at most one chunk and says how many bytes that was.
-    pub(super) fn read(&mut self) -> Result<u64, InputError> {
+    /// Reads on by at most one chunk.
+    pub(super) fn read(&mut self) -> Result<(), InputError> {
         self.make_room();
         let offset = self.split.position + self.pending.len() as u64;
         let unread = self.input_len.saturating_sub(offset);
@@ -137,7 +151,7 @@ impl Cursor {
             });
         }
         self.pending.end += read;
-        Ok(read as u64)
+        Ok(())
     }
 
     /// Makes room for a chunk behind what is pending, and gives back the room that a long line took.

@@ -57,10 +57,10 @@ impl Split {
         self.position >= end
     }
 
-    /// Bytes of its range that have been passed.
+    /// Bytes of its range that have been passed; over all splits they add up to the bytes of the inputs.
     #[must_use]
     pub fn bytes_passed(&self) -> u64 {
-        self.position.saturating_sub(self.start)
+        self.position.min(self.end.unwrap_or(u64::MAX)).saturating_sub(self.start)
     }
 
     /// What the part of the input just before the position is recognised by.

@@ -81,13 +81,15 @@ fn every_line_is_read_once_whatever_the_splits_and_chunks() {
         let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
         let parallelism = u16::try_from(1 + random.below(5)).unwrap();
         let options = small(1 + random.below(20), 1 + random.below(30) as u64);
-        let mut lines = Vec::new();
+        let (mut lines, mut bytes_read) = (Vec::new(), 0);
         for index in 0..parallelism {
             let mut source = LineSource::new(inputs(&texts), options, index, parallelism);
             read_all(&mut source, &mut lines).unwrap();
+            bytes_read += source.bytes_read();
         }
         let expected = counted(texts.iter().flat_map(|text| plain_lines(text)));
         assert_eq!(counted(lines.iter().map(Vec::as_slice)), expected, "round {round} {texts:?} {options:?}");
+        assert_eq!(bytes_read, inputs(&texts).total_bytes());
     }
 }
 
@@ -258,12 +260,25 @@ fn a_long_line_comes_whole_if_it_may_not_be_cut() {
 
 #[test]
 fn a_line_over_the_limit_is_refused_with_its_place() {
-    let text = [b"ok\n".to_vec(), vec![b'x'; 5000]].concat();
-    let options = LineOptions { line_len_max: 1000, ..small(100, 1 << 30) };
-    let mut source = LineSource::new(inputs(&[&text]), options, 0, 1);
-    let error = read_all(&mut source, &mut Vec::new()).unwrap_err();
-    assert!(
-        error.starts_with("input `0` has more than 1000 bytes without a break from byte 3 on"),
-        "{error}"
-    );
+    let text = [b"ok\n".to_vec(), vec![b'x'; 1001], b"\nok\n".to_vec()].concat();
+    for (chunk_len, len_max) in [(100, 1000), (7, 1000), (5000, 1000), (100, 1001), (5000, 1001)] {
+        let options = LineOptions { line_len_max: len_max, ..small(chunk_len, 1 << 30) };
+        let mut source = LineSource::new(inputs(&[&text]), options, 0, 1);
+        let read = read_all(&mut source, &mut Vec::new());
+        let refused = "input `0` has more than 1000 bytes without a break from byte 3 on";
+        assert!(if len_max == 1001 { read.is_ok() } else { read.unwrap_err().starts_with(refused) });
+    }
+}
+
+#[test]
+fn a_line_that_may_be_cut_is_refused_for_what_lies_between_two_breaks() {
+    let text = [b"word ".repeat(100), vec![b'x'; 101], b" word".repeat(100)].concat();
+    for (chunk_len, len_max) in [(10, 100), (1000, 100), (99, 100), (10, 101), (1000, 101)] {
+        let cut = LineOptions { cut_long_lines_at: Some(|byte| byte == b' '), ..small(chunk_len, 1 << 30) };
+        let options = LineOptions { line_len_max: len_max, ..cut };
+        let mut source = LineSource::new(inputs(&[&text]), options, 0, 1);
+        let read = read_all(&mut source, &mut Vec::new());
+        let refused = "input `0` has more than 100 bytes without a break from byte 500 on";
+        assert!(if len_max == 101 { read.is_ok() } else { read.unwrap_err().starts_with(refused) });
+    }
 }
