@@ -1,0 +1,72 @@
+//! Prints figures of Slackwater, one JSON object a line, with the names of the harness for Flink's heap and job.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use slackwater_benches::Failed;
+use tempfile::TempDir;
+
+use slackwater_benches::storage::Storage;
+
+mod heap;
+mod lines;
+
+use lines::Lines;
+
+/// Figures of Slackwater, one JSON object a line
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Command {
+    #[command(subcommand)]
+    figures: Figures,
+}
+
+#[derive(Debug, Subcommand)]
+enum Figures {
+    /// The state heap on its own: one thread updates, another writes snapshots
+    Heap(heap::Arguments),
+}
+
+/// Where snapshots go.
+#[derive(Clone, Debug, Args)]
+struct Target {
+    /// What files are written through
+    #[arg(long, value_enum, default_value_t = Storage::Auto)]
+    storage: Storage,
+    /// Folder on the disk to be measured; what is written there is removed at the end [default: the folder for temporary files]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+impl Target {
+    /// A new folder, removed when the value is dropped.
+    fn folder(&self) -> Result<TempDir, Failed> {
+        let parent = self.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::tempdir_in(&parent);
+        Ok(folder.map_err(|error| format!("cannot make a folder in {}: {error}", parent.display()))?)
+    }
+
+    /// What it comes down to; says so on standard error.
+    fn storage(&self, folder: &Path) -> io::Result<Storage> {
+        let (storage, reason) = self.storage.resolved(folder);
+        let why = reason.map(|reason| format!(", because {reason}")).unwrap_or_default();
+        writeln!(io::stderr(), "storage: {storage}{why}")?;
+        Ok(storage)
+    }
+}
+
+fn main() -> ExitCode {
+    let Command { figures } = Command::parse();
+    let mut lines = Lines::new(io::stdout().lock());
+    let printed = match figures {
+        Figures::Heap(arguments) => heap::print(&arguments, &mut lines),
+    };
+    if let Err(error) = printed {
+        // Nobody is left to be told if this fails too.
+        drop(writeln!(io::stderr(), "figures: {error}"));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
