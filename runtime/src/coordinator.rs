@@ -62,6 +62,7 @@ pub(crate) struct CoordinatorActor {
     end: End,
     /// The newest error of the disk, for the one line that the user sees.
     cause: Option<DiskError>,
+    last_failed: Option<CheckpointId>,
 }
 
 /// A checkpoint under way.
@@ -110,6 +111,7 @@ impl CoordinatorActor {
             drained: BTreeSet::new(),
             end: End::Far,
             cause: None,
+            last_failed: None,
         })
     }
 
@@ -238,6 +240,7 @@ impl CoordinatorActor {
                 if let Notification::Abort { id, .. } = notification {
                     self.pending.remove(&id);
                     self.retention.aborted(id);
+                    self.last_failed = Some(id);
                     self.shared.checkpoint_failed();
                 }
                 let all = TaskSet::first(self.tasks.len());
@@ -248,15 +251,15 @@ impl CoordinatorActor {
                 self.pending.remove(&id);
             }
             CoordinatorAction::DiscardLate { .. } | CoordinatorAction::RequestCompleted { .. } => {}
-            CoordinatorAction::RequestFailed { request, .. } => {
+            CoordinatorAction::RequestFailed { request, id, .. } => {
+                self.last_failed = id.or(self.last_failed);
                 if request == Some(LAST) {
                     self.end = End::Far;
                     self.request_last(now)?;
                 }
             }
             CoordinatorAction::FailJob(reason) => {
-                let checkpoint = self.pending.keys().next().copied();
-                return Err(JobError::Checkpoint { checkpoint, reason, cause: self.cause });
+                return Err(JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause });
             }
         }
         Ok(())

@@ -18,6 +18,8 @@ use crate::graph::JobBuilder;
 use crate::operator::{OperatorError, Sink, Source, SourceStatus};
 use crate::output::Output;
 
+mod keyed;
+
 /// Counts from 0 to `end`, some numbers per read.
 struct Numbers {
     next: u64,

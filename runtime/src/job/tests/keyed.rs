@@ -1,0 +1,227 @@
+//! Jobs with keyed state: other parallelism, damage, a full disk.
+
+use heapless::VecView;
+use slackwater_core::durable::{
+    Completion, Disk as _, DiskError, Entry, Operation, OperationKind, Token, Wait,
+};
+use slackwater_core::key_group::MaxParallelism;
+use slackwater_mem::{Plain, ValueState};
+
+use super::*;
+use crate::keyed::{Context, KeyedProcess, Setup};
+
+const KEYS: i64 = 300;
+
+/// For each record, emits `key * 1_000_000 + n` where the record is the n-th of its key.
+struct Tally {
+    seen: Option<ValueState<Plain<i64>, Plain<u64>>>,
+}
+
+impl KeyedProcess for Tally {
+    type Key = Plain<i64>;
+    type In = (i64, u64);
+    type Out = u64;
+
+    fn open(&mut self, setup: &mut Setup<'_>) -> Result<(), OperatorError> {
+        let max = MaxParallelism::new(setup.info.max_parallelism.into()).unwrap();
+        let seen = ValueState::register(setup.heap, &setup.info.operator, "seen", max);
+        self.seen = Some(seen.map_err(|error| OperatorError::new(error.to_string()))?);
+        Ok(())
+    }
+
+    fn process(
+        &mut self,
+        key: &i64,
+        _record: &(i64, u64),
+        context: &mut Context<'_, u64>,
+    ) -> Result<(), OperatorError> {
+        let mut now = 0;
+        let updated = self.seen.unwrap().update(context.heap_mut(), key, |before| {
+            now = before.unwrap_or(0) + 1;
+            now
+        });
+        updated.map_err(|error| OperatorError::new(error.to_string()))?;
+        context.emit(&(key.cast_unsigned() * 1_000_000 + now));
+        Ok(())
+    }
+}
+
+fn keyed_job(committed: &Committed, parallelism: u16) -> JobBuilder {
+    let committed = Arc::clone(committed);
+    let mut job = JobBuilder::new("tally", 128);
+    job.source("source", 2, |info| Numbers { next: info.index.into(), end: END, step: 2 })
+        .flat_map("pair", |number: &u64, out: &mut Output<'_, (i64, u64)>| {
+            out.emit(&((*number as i64) % KEYS, *number));
+        })
+        .key_by::<Plain<i64>, _>(|pair: &(i64, u64)| &pair.0)
+        .process("tally", parallelism, |_| Tally { seen: None })
+        .sink("collect", move |_| Collect {
+            committed: Arc::clone(&committed),
+            current: Vec::new(),
+            pending: Vec::new(),
+        });
+    job
+}
+
+fn assert_tallied(committed: &Committed) {
+    let mut numbers = lock(committed).clone();
+    numbers.sort_unstable();
+    let mut expected = Vec::new();
+    for key in 0..KEYS.cast_unsigned() {
+        let count = (END - key).div_ceil(KEYS.cast_unsigned());
+        expected.extend((1..=count).map(|n| key * 1_000_000 + n));
+    }
+    assert_eq!(numbers.len(), expected.len());
+    assert!(numbers == expected);
+}
+
+fn assemble_keyed(
+    disk: &Disk,
+    committed: &Committed,
+    attempt: u64,
+    parallelism: u16,
+) -> Result<AssembledJob, JobError> {
+    let options = JobOptions { memory_limit_bytes: 64 << 20, ..options(attempt) };
+    Job::assemble(keyed_job(committed, parallelism), disk.clone(), Now::default(), &options)
+}
+
+fn drive_rounds(job: &mut AssembledJob, rounds: u64) {
+    let mut left = rounds;
+    drive(&mut job.take_actors(), || {
+        left -= 1;
+        left == 0
+    });
+}
+
+#[test]
+fn keyed_state_survives_at_any_parallelism() {
+    let (disk, committed) = (Disk::new(), Committed::default());
+    for (attempt, parallelism) in (1..).zip([2, 3, 1, 5]) {
+        let mut job = assemble_keyed(&disk, &committed, attempt, parallelism).unwrap();
+        assert_eq!(job.resumed_from.is_some(), attempt > 1);
+        drive_rounds(&mut job, 45);
+    }
+    let job = assemble_keyed(&disk, &committed, 9, 4).unwrap();
+    run(job).unwrap();
+    assert_tallied(&committed);
+}
+
+/// The bytes of a file, and the same file with one of them changed.
+fn flip(disk: &mut Disk, path: &str, offset: usize) {
+    let mut files = crate::blocking::Blocking::new(disk);
+    let mut bytes = files.read(path, u64::MAX).unwrap();
+    bytes[offset] ^= 1;
+    files.remove(path).unwrap();
+    let names = slackwater_core::durable::Names::Final { path };
+    let mut file = slackwater_core::durable::WriteFile::new(names, bytes);
+    slackwater_core::durable::run_to_end(disk, &mut file).unwrap();
+}
+
+#[test]
+fn a_damaged_newest_checkpoint_is_passed_over_said_so_and_left() {
+    for what in ["manifest", "segment"] {
+        let (mut disk, committed) = (Disk::new(), Committed::default());
+        drive_rounds(&mut assemble_keyed(&disk, &committed, 1, 2).unwrap(), 80);
+        let found = crate::recovery::find(&mut disk, "tally").unwrap();
+        let newest = found.newest.unwrap();
+        let segment = newest.vertices[1].subtasks[0].segment.clone().unwrap().file_name;
+        match what {
+            "manifest" => flip(&mut disk, &format!("tally/chk-{}/_metadata", newest.id), 100),
+            _ => flip(&mut disk, &format!("tally/{segment}"), 5000),
+        }
+        let job = assemble_keyed(&disk, &committed, 2, 2).unwrap();
+        assert_eq!(job.resumed_from, Some(CheckpointId(newest.id.0 - 1)), "{what}");
+        assert_eq!(job.passed_over.len(), 1);
+        assert_eq!(job.passed_over[0].id, newest.id);
+        assert!(job.passed_over[0].reason.contains("damaged"), "{:?}", job.passed_over);
+        let report = run(job).unwrap();
+        assert!(report.last_checkpoint > Some(newest.id), "numbers are never used again");
+        let ids = crate::recovery::checkpoint_ids(&mut crate::blocking::Blocking::new(&mut disk), "tally");
+        assert!(ids.unwrap().contains(&newest.id), "left in place");
+    }
+}
+
+#[test]
+fn a_job_without_a_sound_checkpoint_starts_afresh_and_says_so() {
+    let (mut disk, committed) = (Disk::new(), Committed::default());
+    drive_rounds(&mut assemble_keyed(&disk, &committed, 1, 2).unwrap(), 25);
+    let ids = crate::recovery::find(&mut disk, "tally").unwrap().retained;
+    for id in &ids {
+        flip(&mut disk, &format!("tally/chk-{id}/_metadata"), 40);
+    }
+    let job = assemble_keyed(&disk, &Committed::default(), 2, 2).unwrap();
+    assert_eq!((job.resumed_from, job.passed_over.len()), (None, ids.len()));
+}
+
+/// A disk on which no file can be made from a moment on.
+#[derive(Debug)]
+struct Filling {
+    disk: Disk,
+    files_left: u32,
+    refused: Vec<Token>,
+}
+
+impl slackwater_core::durable::Disk for Filling {
+    type Block = <Disk as slackwater_core::durable::Disk>::Block;
+    type Frozen = FrozenRun;
+
+    fn block(&mut self) -> Option<Self::Block> {
+        self.disk.block()
+    }
+
+    fn recycle(&mut self, block: Self::Block) {
+        self.disk.recycle(block);
+    }
+
+    fn submit<'p>(
+        &mut self,
+        token: Token,
+        operation: Operation<'p, Self::Block, FrozenRun>,
+    ) -> Result<(), Operation<'p, Self::Block, FrozenRun>> {
+        if matches!(operation, Operation::CreateFile { .. }) {
+            if self.files_left == 0 {
+                self.refused.push(token);
+                return Ok(());
+            }
+            self.files_left -= 1;
+        }
+        self.disk.submit(token, operation)
+    }
+
+    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<Self::Block>>) -> usize {
+        let error = DiskError { operation: OperationKind::CreateFile, errno: DiskError::NO_SPACE };
+        let mut count = self.disk.reap(wait, out);
+        while let Some(token) = self.refused.pop() {
+            let outcome = slackwater_core::durable::Outcome::Failed(error);
+            out.push(Completion { token, outcome }).unwrap();
+            count += 1;
+        }
+        count
+    }
+
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight() + self.refused.len()
+    }
+
+    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
+        self.disk.list(folder, each)
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_job_in_one_clear_line_and_nothing_is_lost() {
+    let (disk, committed) = (Disk::new(), Committed::default());
+    for files_left in 0..6 {
+        let full = Filling { disk: disk.clone(), files_left, refused: Vec::new() };
+        let options = JobOptions { memory_limit_bytes: 64 << 20, ..options(u64::from(files_left) + 1) };
+        let job = Job::assemble(keyed_job(&committed, 2), full, Now::default(), &options);
+        let failure = match job {
+            Ok(job) => run(job).unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(failure.to_string().contains("no space left on the disk"), "{failure}");
+        assert!(matches!(failure, JobError::Checkpoint { checkpoint: Some(_), .. }), "{failure}");
+    }
+    run(assemble_keyed(&disk, &committed, 99, 2).unwrap()).unwrap();
+    assert_tallied(&committed);
+}
