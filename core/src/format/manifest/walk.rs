@@ -127,7 +127,7 @@ pub(super) fn check(bytes: &[u8], base: usize) -> Result<(), FormatError> {
     let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
     let padding_len = rest.len().saturating_sub(ManifestTail::LEN);
     expect_within("end of the elements", at, (ManifestTail::LEN as u64, u64::MAX), rest.len() as u64)?;
-    expect_within("padding of the manifest", at, (0, MANIFEST_BLOCK_SIZE as u64), padding_len as u64)?;
+    expect_within("padding of the manifest", at, (0, MANIFEST_BLOCK_SIZE as u64 - 1), padding_len as u64)?;
     expect_zero("padding of the manifest", at, rest.get(..padding_len).unwrap_or(&[]))
 }
 
