@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use slackwater_benches::storage::Storage;
 
 mod heap;
+mod job;
 mod lines;
 
 use lines::Lines;
@@ -27,6 +28,8 @@ struct Command {
 enum Figures {
     /// The state heap on its own: one thread updates, another writes snapshots
     Heap(heap::Arguments),
+    /// A word count with checkpoints, from reading the text to committing the counts
+    Job(job::Arguments),
 }
 
 /// Where snapshots go.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
     let mut lines = Lines::new(io::stdout().lock());
     let printed = match figures {
         Figures::Heap(arguments) => heap::print(&arguments, &mut lines),
+        Figures::Job(arguments) => job::print(&arguments, &mut lines),
     };
     if let Err(error) = printed {
         // Nobody is left to be told if this fails too.

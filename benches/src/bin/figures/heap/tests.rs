@@ -7,7 +7,7 @@ use crate::lines::Lines;
 /// Runs with little state and gives the names of what was printed, in order.
 fn names(storage: Storage, value_bytes: usize) -> Vec<String> {
     let target = Target { storage, dir: None };
-    let arguments = Arguments { keys: 3_000, value_bytes, updates: 500, target };
+    let arguments = Arguments { keys: 400, value_bytes, updates: 500, target };
     let mut out = Vec::new();
     super::print(&arguments, &mut Lines::new(&mut out)).unwrap();
     let name = |line: &str| {
