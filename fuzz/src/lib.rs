@@ -1,1 +1,117 @@
-//! Work in progress.
+//! Bodies of the fuzz targets: one for each decoder. Any bytes must give a value or an error.
+//!
+//! Each body first repairs the checksums, as far as the bytes have the shape for it: nearly all that lies
+//! behind a checksum would never be reached otherwise. What a decoder accepts must encode to the same bytes.
+
+use slackwater_core::format::page::PageView;
+use slackwater_core::format::segment::{
+    FooterEncoder, FooterHead, FooterView, IndexEncoder, IndexView, KeyGroupRow, SegmentHeader,
+    SegmentHeaderLayout, SegmentTrailer,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+pub mod corpus;
+mod manifests;
+mod repair;
+mod seeds;
+mod segments;
+
+pub use manifests::manifest;
+pub use segments::segment;
+
+/// A target's body.
+pub type Body = fn(&[u8]);
+
+/// Every target by name.
+pub const TARGETS: &[(&str, Body)] = &[
+    ("header", header),
+    ("footer", footer),
+    ("index", index),
+    ("manifest", manifest),
+    ("page", page),
+    ("segment", segment),
+];
+
+/// The start of a segment, from its first byte on.
+pub fn header(data: &[u8]) {
+    let mut data = data.to_vec();
+    repair::header(&mut data);
+    if let Ok(header) = SegmentHeader::parse(&data) {
+        assert_eq!(Some(header.encode().as_bytes()), data.get(..SegmentHeaderLayout::LEN));
+    }
+}
+
+/// A header, and behind it a footer, placed where it belongs.
+pub fn footer(data: &[u8]) {
+    let mut data = data.to_vec();
+    repair::header(&mut data);
+    let Some((header, footer)) = data.split_at_mut_checked(SegmentHeaderLayout::LEN) else { return };
+    let Ok(header) = SegmentHeader::parse(header) else { return };
+    repair::footer(footer, &header);
+    let Some(trailer) = trailer_of(footer, &header) else { return };
+    if let Ok(view) = FooterView::parse(footer, &header, &trailer) {
+        let mut again = Vec::new();
+        let mut encoder = FooterEncoder::new(&mut again, &header, &view.totals()).expect("as it was");
+        view.key_groups().iter().for_each(|row| encoder.key_group(row).expect("as it was"));
+        view.states().for_each(|state| encoder.state(&state).expect("as it was"));
+        assert_eq!(encoder.finish().expect("as it was").checksum, trailer.footer_checksum);
+        assert_eq!(again, footer);
+    }
+}
+
+/// The trailer of a segment that has this footer.
+fn trailer_of(footer: &[u8], header: &SegmentHeader) -> Option<SegmentTrailer> {
+    let (head, _) = FooterHead::ref_from_prefix(footer).ok()?;
+    let frames_end = header.offset_of_frame(head.frame_count.get());
+    let footer_offset = frames_end.checked_add(head.index_len.get())?;
+    let footer_len = footer.len() as u64;
+    Some(SegmentTrailer {
+        footer_checksum: repair::footer_checksum(footer, header),
+        footer_offset,
+        footer_len,
+        file_len: SegmentTrailer::file_len(footer_offset, footer_len, header),
+        file_id: header.file_id,
+    })
+}
+
+/// A header, a key group's row of the footer, and its index.
+pub fn index(data: &[u8]) {
+    let mut data = data.to_vec();
+    repair::header(&mut data);
+    let Some((header, rest)) = data.split_at_mut_checked(SegmentHeaderLayout::LEN) else { return };
+    let Ok(header) = SegmentHeader::parse(header) else { return };
+    let Ok((row, index)) = KeyGroupRow::mut_from_prefix(rest) else { return };
+    repair::index_row(row, index, &header);
+    if let Ok(view) = IndexView::parse(index, &header, row) {
+        let (mut again, mut row_again) = (Vec::new(), *row);
+        let mut encoder = IndexEncoder::new(&mut again, &header, row.key_group.get());
+        for section in view.sections() {
+            encoder.section(*section.head, section.rows).expect("as it was");
+        }
+        encoder.finish(&mut row_again).expect("as it was");
+        assert_eq!(again, index);
+        assert_eq!(row_again, *row);
+    }
+}
+
+/// A page. Its frame size is set to the length of the bytes.
+pub fn page(data: &[u8]) {
+    let mut data = data.to_vec();
+    let log2 = u8::try_from(data.len().trailing_zeros()).unwrap_or(0);
+    data.iter_mut().skip(3).take(1).for_each(|field| *field = log2);
+    let Ok(view) = PageView::parse(&data) else { return };
+    let is_sound = view.check().is_ok();
+    match view {
+        PageView::Hash(page) => {
+            let (mut count, mut len) = (0, 0);
+            for record in page.records() {
+                assert!(record.is_ok() || !is_sound, "a sound page has sound records");
+                count += 1;
+                len += record.map_or(0, |record| record.len_in_page());
+            }
+            assert_eq!(count, page.header().n_used.get());
+            assert!(len <= data.len() || !is_sound, "records take no more than the page");
+        }
+        PageView::Overflow(page) => assert!(page.bytes().len() < data.len()),
+    }
+}

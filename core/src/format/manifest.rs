@@ -164,7 +164,8 @@ impl<'a> ManifestView<'a> {
         raw.check_kind()?;
         check_tail(bytes, raw)?;
         let (job_name, elements) = raw.check_and_split(rest)?;
-        walk::check(elements, bytes.len().saturating_sub(rest.len()).saturating_add(job_name.len()))?;
+        let elements_at = ManifestHeaderLayout::LEN.saturating_add(job_name.len());
+        walk::check(elements, elements_at, raw.max_parallelism.get())?;
         Ok(Self { header: raw.header(job_name), elements })
     }
 

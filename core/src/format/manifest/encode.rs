@@ -124,7 +124,11 @@ impl<S: Sink> SubtaskEncoder<'_, S> {
         if !is_file_name(segment.file_name) || groups.is_empty() || segment.used_len > segment.len {
             return Err(EncodeError::WrongOrder { what: "a segment has a relative name and sound ranges" });
         }
-        check_parallelism("last key group", u32::from(groups.last.0).saturating_add(1), PARALLELISM_MAX)?;
+        check_parallelism(
+            "last key group",
+            u32::from(groups.last.0).saturating_add(1),
+            self.manifest.max_parallelism,
+        )?;
         let raw = SegmentElement {
             file_id: segment.file_id.to_le_bytes(),
             len: U64::new(segment.len),

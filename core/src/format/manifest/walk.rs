@@ -53,7 +53,6 @@ fn vertex(body: &[u8], at: usize) -> Result<Vertex<'_>, FormatError> {
         return Err(corrupt("length of a vertex", at, VertexElement::LEN as u64, body.len() as u64));
     };
     let parallelism = raw.parallelism.get();
-    expect_within("parallelism", at, (1, PARALLELISM_MAX.into()), parallelism.into())?;
     let (uid, _) = split_name("uid of a vertex", uid, uid.len(), at)?;
     Ok(Vertex { uid, parallelism })
 }
@@ -73,7 +72,6 @@ fn segment(body: &[u8], at: usize) -> Result<SegmentRef<'_>, FormatError> {
         return Err(corrupt("length of a segment", at, SegmentElement::LEN as u64, body.len() as u64));
     };
     let (first, last) = (raw.first_key_group.get(), raw.last_key_group.get());
-    expect_within("last key group", at, (0, u64::from(PARALLELISM_MAX).saturating_sub(1)), last.into())?;
     expect_within("first key group", at, (0, last.into()), first.into())?;
     expect_within("bytes needed of a file", at, (0, raw.len.get()), raw.used_len.get())?;
     let (file_name, _) = split_name("file name", name, name.len(), at)?;
@@ -112,8 +110,8 @@ fn state(body: &[u8], at: usize) -> Result<InlineState<'_>, FormatError> {
 }
 
 /// Checks the elements in `bytes`, which lie at `base` and end with the manifest.
-pub(super) fn check(bytes: &[u8], base: usize) -> Result<(), FormatError> {
-    let mut nesting = Nesting::default();
+pub(super) fn check(bytes: &[u8], base: usize, max_parallelism: u32) -> Result<(), FormatError> {
+    let mut nesting = Nesting { max_parallelism, ..Nesting::default() };
     let mut rest = bytes;
     loop {
         let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
@@ -134,6 +132,7 @@ pub(super) fn check(bytes: &[u8], base: usize) -> Result<(), FormatError> {
 /// Where in the nesting the walk is.
 #[derive(Debug, Default)]
 struct Nesting {
+    max_parallelism: u32,
     parallelism: u32,
     /// The lowest index that the next subtask may have.
     subtasks_from: u32,
@@ -147,7 +146,10 @@ impl Nesting {
         expect_within("nesting of elements", at, (0, self.depth_max.into()), element.depth().into())?;
         match element {
             Element::Vertex(vertex) => {
-                *self = Self { parallelism: vertex.parallelism, depth_max: 1, ..Self::default() };
+                let parallelism = vertex.parallelism;
+                expect_within("parallelism", at, (1, self.max_parallelism.into()), parallelism.into())?;
+                let max_parallelism = self.max_parallelism;
+                *self = Self { max_parallelism, parallelism, depth_max: 1, ..Self::default() };
             }
             Element::Subtask(subtask) => {
                 let indices = (self.subtasks_from.into(), u64::from(self.parallelism).saturating_sub(1));
@@ -155,7 +157,9 @@ impl Nesting {
                 self.subtasks_from = subtask.index.saturating_add(1);
                 (self.depth_max, self.is_behind_state) = (2, false);
             }
-            Element::Segment(_) => {
+            Element::Segment(segment) => {
+                let last_max = u64::from(self.max_parallelism).saturating_sub(1);
+                expect_within("last key group", at, (0, last_max), segment.key_groups.last.0.into())?;
                 expect_eq("segments behind a state", at, 0, self.is_behind_state.into())?;
             }
             Element::State(_) => (self.depth_max, self.is_behind_state) = (3, true),

@@ -1,0 +1,42 @@
+//! The committed inputs: seeds, and what a fuzzer once failed on, under a name that says why.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::{TARGETS, seeds};
+
+fn folder(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
+}
+
+/// The inputs of a target; none if the corpus is not there.
+#[must_use]
+pub fn inputs(target: &str) -> Vec<Vec<u8>> {
+    let files = fs::read_dir(folder(target)).into_iter().flatten().flatten();
+    files.filter_map(|file| fs::read(file.path()).ok()).collect()
+}
+
+/// Runs a target over its corpus, and says how many inputs there are.
+pub fn replay(target: &str) -> usize {
+    let inputs = inputs(target);
+    for (_, body) in TARGETS.iter().filter(|(name, _)| *name == target) {
+        inputs.iter().for_each(|input| body(input));
+    }
+    inputs.len()
+}
+
+/// Writes the seeds of every target anew.
+///
+/// # Errors
+/// What the system says.
+pub fn write_seeds() -> io::Result<()> {
+    for (target, _) in TARGETS {
+        let folder = folder(target);
+        fs::create_dir_all(&folder)?;
+        for (number, seed) in seeds::of(target).iter().enumerate() {
+            fs::write(folder.join(format!("seed-{number}")), seed)?;
+        }
+    }
+    Ok(())
+}

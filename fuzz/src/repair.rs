@@ -1,0 +1,108 @@
+//! Puts right the checksums, and the numbers that repeat what is known.
+
+use slackwater_core::format::checksum::{
+    Checksum, Identity, PART_FOOTER, PART_FRAME, PART_INDEX, PART_MANIFEST,
+};
+use slackwater_core::format::manifest::{ManifestHeaderLayout, ManifestTail};
+use slackwater_core::format::segment::{
+    FooterHead, IndexRow, KeyGroupRow, SectionHead, SegmentHeader, SegmentHeaderLayout, SegmentTrailer,
+    SegmentTrailerLayout,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The segment header at the start of `bytes`.
+pub(crate) fn header(bytes: &mut [u8]) {
+    let Some(covered) = bytes.get(..SegmentHeaderLayout::LEN - 4).map(<[u8]>::to_vec) else { return };
+    let Ok((raw, _)) = SegmentHeaderLayout::mut_from_prefix(bytes) else { return };
+    let identity = Identity::new(1, u128::from_le_bytes(raw.file_id), raw.epoch.get());
+    raw.checksum = identity.checksum(&covered).into();
+}
+
+/// What the footer says of the header.
+pub(crate) fn footer(bytes: &mut [u8], header: &SegmentHeader) {
+    if let Ok((head, _)) = FooterHead::mut_from_prefix(bytes) {
+        head.header_checksum = header.encode().checksum;
+    }
+}
+
+pub(crate) fn footer_checksum(bytes: &[u8], header: &SegmentHeader) -> u32 {
+    header.identity(PART_FOOTER).checksum(bytes)
+}
+
+/// What the row says of the index.
+pub(crate) fn index_row(row: &mut KeyGroupRow, index: &[u8], header: &SegmentHeader) {
+    row.index_len = u32::try_from(index.len()).unwrap_or(u32::MAX).into();
+    let identity = header.identity(PART_INDEX).of_key_group(row.key_group.get());
+    row.index_checksum = identity.checksum(index).into();
+}
+
+/// Length and checksum in the tail of a manifest.
+pub(crate) fn manifest(bytes: &mut [u8]) {
+    let len = bytes.len() as u64;
+    let Ok((raw, _)) = ManifestHeaderLayout::ref_from_prefix(bytes) else { return };
+    let identity = Identity::new(PART_MANIFEST, u128::from_le_bytes(raw.job_id), raw.checkpoint.get());
+    let Ok((before, tail)) = ManifestTail::mut_from_suffix(bytes) else { return };
+    tail.len = len.into();
+    let mut checksum = Checksum::new(&identity);
+    checksum.update(before);
+    checksum.update(tail.len.as_bytes());
+    tail.checksum = checksum.get().into();
+    tail.magic = *b"SLKM";
+}
+
+/// Every checksum of a segment that can be found, the innermost first.
+pub(crate) fn segment(bytes: &mut [u8]) -> Option<()> {
+    header(bytes);
+    let header = SegmentHeader::parse(bytes).ok()?;
+    let len = bytes.len() as u64;
+    let (_, trailer) = SegmentTrailerLayout::read_from_suffix(bytes).ok()?;
+    let from = usize::try_from(trailer.footer_offset.get()).ok()?;
+    let to = from.checked_add(usize::try_from(trailer.footer_len.get()).ok()?)?;
+
+    let mut footer_bytes = bytes.get(from..to)?.to_vec();
+    footer(&mut footer_bytes, &header);
+    let (head, rest) = FooterHead::mut_from_prefix(&mut footer_bytes).ok()?;
+    let count = usize::try_from(head.key_group_count.get()).ok()?;
+    if let Ok((rows, _)) = <[KeyGroupRow]>::mut_from_prefix_with_elems(rest, count) {
+        for row in rows {
+            // One that points nowhere stays as it is.
+            key_group(bytes, row, &header);
+        }
+    }
+    bytes.get_mut(from..to)?.copy_from_slice(&footer_bytes);
+
+    let trailer = SegmentTrailer {
+        footer_checksum: footer_checksum(&footer_bytes, &header),
+        footer_offset: trailer.footer_offset.get(),
+        footer_len: trailer.footer_len.get(),
+        file_len: len,
+        file_id: header.file_id,
+    };
+    let at = bytes.len().checked_sub(SegmentTrailerLayout::LEN)?;
+    bytes.get_mut(at..)?.copy_from_slice(trailer.encode().as_bytes());
+    Some(())
+}
+
+fn key_group(bytes: &mut [u8], group: &mut KeyGroupRow, header: &SegmentHeader) -> Option<()> {
+    let from = usize::try_from(group.index_offset.get()).ok()?;
+    let to = from.checked_add(usize::try_from(group.index_len.get()).ok()?)?;
+    let mut index = bytes.get(from..to)?.to_vec();
+    let mut rest = index.as_mut_slice();
+    while let Ok((section, behind)) = SectionHead::mut_from_prefix(rest) {
+        let count = usize::try_from(section.row_count.get()).ok()?;
+        let Ok((rows, behind)) = <[IndexRow]>::mut_from_prefix_with_elems(behind, count) else { break };
+        for row in rows {
+            let at = usize::try_from(header.offset_of_frame(row.frame_no.get().into())).ok()?;
+            let size = usize::try_from(header.frame_size()).ok()?;
+            if let Some(frame) = bytes.get(at..).and_then(|frames| frames.get(..size)) {
+                let identity = header.identity(PART_FRAME).of_key_group(group.key_group.get());
+                let identity = identity.of_page(section.state_id.get(), row.lpn.get());
+                row.checksum = identity.checksum(frame).into();
+            }
+        }
+        rest = behind;
+    }
+    index_row(group, &index, header);
+    bytes.get_mut(from..to)?.copy_from_slice(&index);
+    Some(())
+}

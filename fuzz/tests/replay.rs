@@ -1,0 +1,33 @@
+//! Replays the committed corpus without a fuzzer.
+
+use slackwater_fuzz::{TARGETS, corpus};
+
+/// With `SLACKWATER_WRITE_SEEDS` set, the seeds are written anew first.
+#[test]
+fn no_input_of_the_corpus_fails() {
+    if std::env::var_os("SLACKWATER_WRITE_SEEDS").is_some() {
+        corpus::write_seeds().unwrap();
+    }
+    for (target, _) in TARGETS {
+        assert!(corpus::replay(target) > 0, "{target} has a corpus");
+    }
+}
+
+/// A stand-in for the fuzzer that needs none: each input, with single bytes changed, cut, and doubled.
+#[test]
+fn no_small_change_of_an_input_fails() {
+    for (target, body) in TARGETS {
+        for input in corpus::inputs(target) {
+            let step = (input.len() / 40).max(1) | 1;
+            for at in (0..input.len()).step_by(step) {
+                for change in [0x01, 0x80, 0xff] {
+                    let mut changed = input.clone();
+                    changed[at] ^= change;
+                    body(&changed);
+                }
+                body(&input[..at]);
+            }
+            body(&input.repeat(2));
+        }
+    }
+}
