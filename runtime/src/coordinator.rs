@@ -9,7 +9,7 @@ use slackwater_core::coordinator::{
 };
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
-use slackwater_core::time::Now;
+use slackwater_core::time::{Millis, Now};
 
 use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
 use crate::checkpoint::{Manifest, SubtaskPart, VertexPart};
@@ -26,6 +26,8 @@ pub(crate) const PENDING: usize = 8;
 const MAIL_PER_STEP: usize = 256;
 /// The one request that the runtime itself makes: the last checkpoint.
 const LAST: RequestToken = RequestToken(0);
+/// How long after its failure the last checkpoint is asked for again.
+const ASK_AGAIN: Millis = Millis(100);
 
 type Machine = Coordinator<TASK_WORDS, PENDING>;
 type Action = CoordinatorAction<TASK_WORDS>;
@@ -63,6 +65,8 @@ pub(crate) struct CoordinatorActor {
     /// The newest error of the disk, for the one line that the user sees.
     cause: Option<DiskError>,
     last_failed: Option<CheckpointId>,
+    /// When to ask again for the last checkpoint.
+    ask_again_at: Option<Millis>,
 }
 
 /// A checkpoint under way.
@@ -112,6 +116,7 @@ impl CoordinatorActor {
             end: End::Far,
             cause: None,
             last_failed: None,
+            ask_again_at: None,
         })
     }
 
@@ -131,13 +136,18 @@ impl CoordinatorActor {
             did_something = true;
             self.tell_machine(now, CoordinatorEvent::DeadlineReached)?;
         }
+        if self.ask_again_at.take_if(|at| *at <= now.monotonic).is_some() {
+            did_something = true;
+            self.request_last(now)?;
+        }
         if self.shared.is_over() {
             return Ok(Step::Finished);
         }
         if did_something {
             return Ok(Step::Progress);
         }
-        Ok(Step::Parked(Parked { deadline: self.machine.next_deadline(now), on: ParkedOn::Mail }))
+        let deadline = self.machine.next_deadline(now).into_iter().chain(self.ask_again_at).min();
+        Ok(Step::Parked(Parked { deadline, on: ParkedOn::Mail }))
     }
 
     fn on_mail(&mut self, now: Now, mail: CoordinatorMail) -> Result<(), JobError> {
@@ -197,7 +207,6 @@ impl CoordinatorActor {
             }
             self.retention.completed(id);
         }
-        self.pending.retain(|other, _| *other > id);
         self.shared.checkpoint_completed(id);
         self.tell_machine(now, CoordinatorEvent::ManifestPersisted(id))?;
         self.retention.take_deletions().into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
@@ -255,7 +264,7 @@ impl CoordinatorActor {
                 self.last_failed = id.or(self.last_failed);
                 if request == Some(LAST) {
                     self.end = End::Far;
-                    self.request_last(now)?;
+                    self.ask_again_at = Some(now.monotonic.after(ASK_AGAIN));
                 }
             }
             CoordinatorAction::FailJob(reason) => {

@@ -53,6 +53,8 @@ pub(crate) enum WriterMail {
     PrepareLocation(CheckpointId),
     /// Write a subtask's frozen state as a segment.
     Persist { id: CheckpointId, task: TaskIndex, snapshot: Box<Snapshot> },
+    /// Nobody wants that segment any more.
+    Abandon { id: CheckpointId, task: TaskIndex },
     /// Write the manifest that completes a checkpoint.
     PersistManifest { id: CheckpointId, bytes: Vec<u8> },
     /// Delete a checkpoint that is retained no longer: its manifest first.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use slackwater_core::gate::{ChannelSet, Gate, GateOptions};
-use slackwater_core::ids::TaskIndex;
+use slackwater_core::ids::{Barrier, TaskIndex};
 use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent};
 use slackwater_core::time::Now;
 
@@ -64,8 +64,8 @@ pub(crate) struct Task {
     flow: Flow,
     /// Channels on which no records follow.
     ended: ChannelSet<CHANNEL_WORDS>,
-    /// Triggers that came while the rest was being emitted: the barrier must not cut it in two.
-    deferred: Vec<SubtaskEvent>,
+    /// Barriers of checkpoints that the coordinator has triggered here and that have not been begun.
+    triggers: VecDeque<Barrier>,
     bytes_seen: u64,
 }
 
@@ -120,7 +120,7 @@ impl Task {
             parts: Parts::new(parts.is_drained),
             flow: Flow::New,
             ended: ChannelSet::empty(),
-            deferred: Vec::new(),
+            triggers: VecDeque::new(),
             bytes_seen: 0,
         })
     }
@@ -130,7 +130,7 @@ impl Task {
         let started = self.start()?;
         let got_mail = self.take_mail()?;
         self.head.chain().make_room();
-        let did_orders = self.do_orders()?;
+        let did_orders = self.do_orders()? | self.begin_triggered()?;
         self.after_orders()?;
         let waits_for_room = !self.orders.is_empty();
         let flowed = if waits_for_room { None } else { self.flow()? };

@@ -112,6 +112,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
                 let work = SegmentWriter::new(*snapshot, self.segments.spec(&self.folder, id, task));
                 self.start(Running::Segment(id, task, Box::new(work)));
             }
+            WriterMail::Abandon { id, task } => self.abandon(id, task),
             WriterMail::PersistManifest { id, bytes } => {
                 let folder = self.checkpoint_folder(id);
                 let names = Names::Renamed {
@@ -160,6 +161,17 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
         match self.running.get_mut(job)? {
             (_, Running::Part(_, _, part)) => Some(part),
             _ => None,
+        }
+    }
+
+    /// Lets the frozen state of a given up checkpoint go, and removes what is there of its segment.
+    fn abandon(&mut self, id: CheckpointId, task: TaskIndex) {
+        for (_, running) in self.running.values_mut() {
+            if let Running::Segment(checkpoint, owner, work) = running
+                && (*checkpoint, *owner) == (id, task)
+            {
+                work.abandon();
+            }
         }
     }
 

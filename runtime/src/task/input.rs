@@ -22,17 +22,15 @@ impl Task {
             taken = true;
             self.on_mail(mail)?;
         }
-        if self.flow == Flow::Drained {
-            for event in std::mem::take(&mut self.deferred) {
-                self.tell_machine(event)?;
-            }
-        }
         Ok(taken)
     }
 
     fn on_mail(&mut self, mail: TaskMail) -> Result<(), JobError> {
         match mail {
-            TaskMail::Trigger(barrier) => self.on_trigger(barrier),
+            TaskMail::Trigger(barrier) => {
+                self.triggers.push_back(barrier);
+                Ok(())
+            }
             TaskMail::Notify(notification) => self.tell_machine(match notification {
                 Notification::Complete(id) => SubtaskEvent::CompleteNotified(id),
                 Notification::Abort { id, latest_completed } => {
@@ -65,13 +63,19 @@ impl Task {
         }
     }
 
-    fn on_trigger(&mut self, barrier: Barrier) -> Result<(), JobError> {
-        let event = SubtaskEvent::TriggerReceived(barrier);
-        if matches!(self.flow, Flow::Ending | Flow::SendingEnd) {
-            self.deferred.push(event);
-            return Ok(());
+    /// Begins what the coordinator has triggered, one after the other, each when the one before has been taken.
+    /// Not while the rest is being emitted: the barrier must not cut it in two.
+    pub(super) fn begin_triggered(&mut self) -> Result<bool, JobError> {
+        let mut began = false;
+        while self.orders.is_empty()
+            && !matches!(self.flow, Flow::Ending | Flow::SendingEnd)
+            && let Some(barrier) = self.triggers.pop_front()
+        {
+            began = true;
+            self.tell_machine(SubtaskEvent::TriggerReceived(barrier))?;
+            self.do_orders()?;
         }
-        self.tell_machine(event)
+        Ok(began)
     }
 
     pub(super) fn on_barrier(&mut self, channel: ChannelIndex, barrier: Barrier) -> Result<(), JobError> {

@@ -6,6 +6,9 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::reason::FailureReason;
 use slackwater_core::subtask::{SubtaskAction, SubtaskEvent};
 
+use slackwater_mem::HeapError;
+
+use super::parts::Frozen;
 use super::{Flow, Order, Task};
 use crate::channel::Mark;
 use crate::error::JobError;
@@ -64,8 +67,11 @@ impl Task {
             }
             SubtaskAction::SnapshotOperators(barrier) => self.snapshot(barrier.id)?,
             SubtaskAction::BroadcastCancel(id) => self.head.chain().cancel(id),
-            SubtaskAction::Persist(id) => self.persist(id),
-            SubtaskAction::CancelPersist(id) => self.parts.forget(id),
+            SubtaskAction::Persist(id) => self.persist(id)?,
+            SubtaskAction::CancelPersist(id) => {
+                self.parts.forget(id);
+                self.writer.send(WriterMail::Abandon { id, task: self.index });
+            }
             SubtaskAction::Acknowledge { id, alignment: _ } => {
                 let (task, part) = (self.index, self.parts.acknowledge(id));
                 self.coordinator.send(CoordinatorMail::Acknowledge { id, task, part });
@@ -76,7 +82,9 @@ impl Task {
                 self.parts.forget(id);
                 self.head.chain().abort(id);
             }
-            SubtaskAction::FailTask(id) => return Err(self.snapshot_failed(id)),
+            SubtaskAction::FailTask(id) => {
+                return Err(self.failed(format!("checkpoint {id} could not be taken")));
+            }
         }
         Ok(true)
     }
@@ -85,19 +93,29 @@ impl Task {
         let mut states = Vec::new();
         self.head.snapshot(id, &mut states, &mut self.cx);
         self.check_failure()?;
-        let frozen = self.cx.freeze().map_err(|error| JobError::Operator {
-            task: self.name.clone(),
-            operator: self.name.clone(),
-            message: error.to_string(),
-        })?;
-        self.parts.take(id, frozen.map(Box::new), states);
+        let frozen = match self.cx.freeze() {
+            Ok(Some(snapshot)) => Frozen::State(Box::new(snapshot)),
+            Ok(None) => Frozen::Nothing,
+            // The disk is behind with earlier ones: this checkpoint fails, the task need not.
+            Err(HeapError::TooManySnapshots) => Frozen::Refused,
+            Err(error) => return Err(self.failed(error.to_string())),
+        };
+        self.parts.take(id, frozen, states);
         self.tell_machine(SubtaskEvent::SnapshotTaken(id))
     }
 
-    fn persist(&mut self, id: CheckpointId) {
-        if let Some(snapshot) = self.parts.persist(id) {
-            self.writer.send(WriterMail::Persist { id, task: self.index, snapshot });
+    fn persist(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        match self.parts.persist(id) {
+            Frozen::State(snapshot) => {
+                self.writer.send(WriterMail::Persist { id, task: self.index, snapshot });
+            }
+            Frozen::Nothing => {}
+            Frozen::Refused => {
+                let reason = FailureReason::CheckpointAsyncException;
+                self.tell_machine(SubtaskEvent::PersistFailed { id, reason })?;
+            }
         }
+        Ok(())
     }
 
     fn decline(&mut self, id: CheckpointId, reason: FailureReason) {
@@ -112,11 +130,7 @@ impl Task {
         self.check_failure()
     }
 
-    fn snapshot_failed(&self, id: CheckpointId) -> JobError {
-        JobError::Operator {
-            task: self.name.clone(),
-            operator: self.name.clone(),
-            message: format!("checkpoint {id} could not be taken"),
-        }
+    fn failed(&self, message: String) -> JobError {
+        JobError::Operator { task: self.name.clone(), operator: self.name.clone(), message }
     }
 }

@@ -22,11 +22,21 @@ pub(super) struct Parts {
 #[derive(Debug)]
 struct Taken {
     part: SubtaskPart,
-    /// Frozen, not yet with the writer.
-    snapshot: Option<Box<Snapshot>>,
+    /// Not yet with the writer.
+    frozen: Frozen,
     segment: Segment,
     /// The machine waits for the word that it is durable.
     is_awaited: bool,
+}
+
+/// The keyed state of a checkpoint.
+#[derive(Debug)]
+pub(super) enum Frozen {
+    State(Box<Snapshot>),
+    /// There is none, or the writer has it.
+    Nothing,
+    /// It could not be frozen.
+    Refused,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,22 +61,17 @@ impl Parts {
         self.is_drained
     }
 
-    pub(super) fn take(
-        &mut self,
-        id: CheckpointId,
-        snapshot: Option<Box<Snapshot>>,
-        inline: Vec<InlineState>,
-    ) {
+    pub(super) fn take(&mut self, id: CheckpointId, frozen: Frozen, inline: Vec<InlineState>) {
         let part = SubtaskPart { is_drained: self.is_drained, segment: None, inline };
-        let segment = if snapshot.is_some() { Segment::Awaited } else { Segment::None };
-        self.taken.insert(id, Taken { part, snapshot, segment, is_awaited: false });
+        let segment = if matches!(frozen, Frozen::Nothing) { Segment::None } else { Segment::Awaited };
+        self.taken.insert(id, Taken { part, frozen, segment, is_awaited: false });
     }
 
-    /// The machine wants it durable: gives the frozen state to be written, if there is any.
-    pub(super) fn persist(&mut self, id: CheckpointId) -> Option<Box<Snapshot>> {
-        let taken = self.taken.get_mut(&id)?;
+    /// The machine wants it durable: gives the frozen state to be written.
+    pub(super) fn persist(&mut self, id: CheckpointId) -> Frozen {
+        let Some(taken) = self.taken.get_mut(&id) else { return Frozen::Nothing };
         taken.is_awaited = true;
-        taken.snapshot.take()
+        std::mem::replace(&mut taken.frozen, Frozen::Nothing)
     }
 
     pub(super) fn segment_written(&mut self, id: CheckpointId, entry: SegmentRef) {
