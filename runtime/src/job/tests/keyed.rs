@@ -225,3 +225,55 @@ fn a_full_disk_ends_the_job_in_one_clear_line_and_nothing_is_lost() {
     run(assemble_keyed(&disk, &committed, 99, 2).unwrap()).unwrap();
     assert_tallied(&committed);
 }
+
+/// Steps actors in a random order, so that the disk and some subtasks fall far behind, until all have
+/// finished or after `steps`.
+fn drive_unfairly(actors: &mut [Box<dyn Actor>], seed: u64, steps: u64) {
+    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut finished = vec![false; actors.len()];
+    let mut slow = 0;
+    for step in 0..steps {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        if step.is_multiple_of(64) {
+            slow = usize::try_from(random >> 32).unwrap() % actors.len();
+        }
+        let index = usize::try_from(random >> 33).unwrap() % actors.len();
+        let now = Now { monotonic: Millis(step / 8), wall: Millis(step / 8) };
+        // The slow one of the moment gets an eighth of its turns.
+        if !finished[index] && (index != slow || random.is_multiple_of(8)) {
+            finished[index] = actors[index].step(now) == Step::Finished;
+        }
+        if finished.iter().all(|finished| *finished) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn overlapping_late_and_aborted_checkpoints_leave_a_job_exact() {
+    for seed in 1..=6 {
+        let (disk, committed) = (Disk::new(), Committed::default());
+        let mut failed = 0;
+        for attempt in 1.. {
+            let options = JobOptions {
+                max_concurrent: 3,
+                timeout: Millis(10 + seed * 2),
+                tolerable_failures: 1000,
+                memory_limit_bytes: 64 << 20,
+                ..options(attempt)
+            };
+            let builder = keyed_job(&committed, 1 + u16::try_from(seed + attempt).unwrap() % 3);
+            let mut job = match Job::assemble(builder, disk.clone(), Now::default(), &options) {
+                Err(JobError::AlreadyFinished { .. }) => break,
+                job => job.unwrap(),
+            };
+            let steps = if attempt < 4 { 400 + seed * 50 * attempt } else { 1_000_000 };
+            drive_unfairly(&mut job.take_actors(), seed * 100 + attempt, steps);
+            failed += job.report().unwrap().checkpoints_failed;
+        }
+        assert!(failed > 0 || seed > 3, "seed {seed}: nothing was aborted");
+        assert_tallied(&committed);
+    }
+}
