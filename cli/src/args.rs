@@ -1,0 +1,179 @@
+//! What the command line may say.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Stream jobs whose state survives a crash exactly once.
+#[derive(Debug, Parser)]
+#[command(name = "slackwater", version, about, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Count words in a child process, kill it at random moments, resume it, compare with a plain count.
+    Demo(DemoArgs),
+    /// Count the words of files; resumes from the folder if there is a checkpoint in it.
+    Wordcount(WordcountArgs),
+    /// List the checkpoints of a folder.
+    Checkpoints(FolderArgs),
+    /// Read and check every byte of a folder's checkpoints, or of one checkpoint.
+    Verify(FolderArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// How often the child is killed.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) kills: u32,
+    /// Text to count instead of a generated one.
+    #[arg(long)]
+    pub(crate) input: Option<PathBuf>,
+    /// Chooses the moments of the kills and the generated text; random by default.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// What the job writes.
+    #[arg(long, value_enum, default_value_t = EmitArg::Final)]
+    pub(crate) emit: EmitArg,
+    /// How checkpoints reach the disk.
+    #[arg(long, value_enum, default_value_t = StorageArg::Auto)]
+    pub(crate) storage: StorageArg,
+    /// Subtasks of each operator.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) parallelism: u16,
+    /// Time between two checkpoints.
+    #[arg(long, default_value = "20ms", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WordcountArgs {
+    /// The files to count.
+    #[arg(required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Folder of the checkpoints.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// Folder of the committed part files.
+    #[arg(long)]
+    pub(crate) output: Option<PathBuf>,
+    /// Time between two checkpoints, such as 200ms, 1s or 2min.
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    pub(crate) interval: Duration,
+    /// Subtasks of each operator.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) parallelism: u16,
+    /// Key groups: the most subtasks the job can ever have.
+    #[arg(long, default_value_t = 128)]
+    pub(crate) max_parallelism: u16,
+    /// How checkpoints reach the disk.
+    #[arg(long, value_enum, default_value_t = StorageArg::Auto)]
+    pub(crate) storage: StorageArg,
+    /// What is written: each word once at the end, or every change.
+    #[arg(long, value_enum, default_value_t = EmitArg::Final)]
+    pub(crate) emit: EmitArg,
+    /// Completed checkpoints that are kept, at least 2.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
+    pub(crate) retain: u16,
+    /// The most memory for keyed state, in MiB.
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    pub(crate) memory_limit_mib: u64,
+    /// Print this many of the most frequent words at the end.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) top: usize,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print one JSON object for each event; for the demo.
+    #[arg(long, hide = true)]
+    pub(crate) events: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FolderArgs {
+    /// The folder.
+    pub(crate) dir: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitArg {
+    Final,
+    Updates,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StorageArg {
+    Auto,
+    Uring,
+    Mmap,
+    Mem,
+}
+
+impl StorageArg {
+    /// The word a user types for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Uring => "uring",
+            Self::Mmap => "mmap",
+            Self::Mem => "mem",
+        }
+    }
+}
+
+impl EmitArg {
+    /// The word a user types for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Final => "final",
+            Self::Updates => "updates",
+        }
+    }
+}
+
+/// Reads a span of time: a whole number with a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("\"{text}\" is not a span of time: write it like 200ms, 1s or 2min");
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let millis = match unit {
+        "ms" => Some(number),
+        "s" => number.checked_mul(1000),
+        "min" => number.checked_mul(60_000),
+        _ => None,
+    };
+    millis.map(Duration::from_millis).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cli, duration};
+    use clap::CommandFactory;
+    use std::time::Duration;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn spans_need_a_number_and_a_unit() {
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(duration("3s"), Ok(Duration::from_secs(3)));
+        assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "5", "s", "-1s", "1h", "99999999999999999999s", "18446744073709551615s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `checkpoints`: what is there.
+
+use serde_json::{Value, json};
+
+use crate::args::FolderArgs;
+use crate::failure::Failure;
+use crate::folder::{self, Checkpoint, State};
+use crate::output;
+
+/// Lists the checkpoints of a folder.
+pub(crate) fn run(args: &FolderArgs) -> Result<bool, Failure> {
+    let found = folder::checkpoints(&args.dir)?;
+    if args.json {
+        found.iter().for_each(|checkpoint| output::json(&object(checkpoint)));
+    } else if found.is_empty() {
+        output::line(format_args!("no checkpoints in {}", args.dir.display()));
+    } else {
+        let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+        output::columns(&["id", "job", "triggered (ms)", "took (ms)", "size", "subtasks", "state"], &rows);
+    }
+    Ok(true)
+}
+
+fn object(checkpoint: &Checkpoint) -> Value {
+    let mut object = json!({
+        "id": checkpoint.id.0,
+        "job": checkpoint.job(),
+        "path": checkpoint.path().display().to_string(),
+        "state": state(checkpoint),
+        "size_bytes": checkpoint.size_bytes(),
+    });
+    match &checkpoint.state {
+        State::Incomplete => {}
+        State::Damaged(reason) => object["reason"] = json!(reason),
+        State::Complete(manifest) => {
+            object["kind"] = json!("full");
+            object["triggered_at_ms"] = json!(manifest.triggered_at.0);
+            object["duration_ms"] = json!(duration_ms(checkpoint));
+            object["max_parallelism"] = json!(manifest.max_parallelism);
+            object["subtasks"] = json!(subtasks(checkpoint));
+        }
+    }
+    object
+}
+
+fn row(checkpoint: &Checkpoint) -> Vec<String> {
+    let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    let triggered = match &checkpoint.state {
+        State::Complete(manifest) => Some(manifest.triggered_at.0),
+        State::Incomplete | State::Damaged(_) => None,
+    };
+    let state = match &checkpoint.state {
+        State::Damaged(reason) => format!("damaged: {reason}"),
+        State::Complete(_) | State::Incomplete => state(checkpoint).to_owned(),
+    };
+    vec![
+        checkpoint.id.to_string(),
+        checkpoint.job(),
+        number(triggered),
+        number(duration_ms(checkpoint)),
+        output::bytes(checkpoint.size_bytes()),
+        number(subtasks(checkpoint)),
+        state,
+    ]
+}
+
+fn state(checkpoint: &Checkpoint) -> &'static str {
+    match &checkpoint.state {
+        State::Incomplete => "incomplete",
+        State::Damaged(_) => "damaged",
+        State::Complete(manifest) if manifest.is_finished => "finished",
+        State::Complete(_) => "complete",
+    }
+}
+
+/// From the trigger to the manifest, by the wall clock.
+fn duration_ms(checkpoint: &Checkpoint) -> Option<u64> {
+    match &checkpoint.state {
+        State::Complete(manifest) => {
+            checkpoint.completed_at.map(|end| end.saturating_sub(manifest.triggered_at.0))
+        }
+        State::Incomplete | State::Damaged(_) => None,
+    }
+}
+
+fn subtasks(checkpoint: &Checkpoint) -> Option<u64> {
+    match &checkpoint.state {
+        State::Complete(manifest) => {
+            Some(manifest.vertices.iter().map(|vertex| vertex.subtasks.len() as u64).sum())
+        }
+        State::Incomplete | State::Damaged(_) => None,
+    }
+}

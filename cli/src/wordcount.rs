@@ -1,0 +1,170 @@
+//! `wordcount`: the job itself, with its bar and its report.
+
+mod furthest;
+mod progress;
+mod report;
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use slackwater::driver::Clock;
+use slackwater::error::JobError;
+use slackwater::inputs::Inputs;
+use slackwater::job::{AssembledJob, JobOptions};
+use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path};
+use slackwater::time::Millis;
+use slackwater::word_count::{Emit, WordCountOptions, word_count};
+
+use crate::args::{EmitArg, StorageArg, WordcountArgs};
+use crate::failure::Failure;
+use crate::output;
+use furthest::Furthest;
+use progress::Bar;
+use report::Outcome;
+
+/// The job's name, which is the name of its folder.
+pub(crate) const JOB_NAME: &str = "wordcount";
+
+/// How often progress is looked at.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Counts the words. Never false: a count is right, or there is an error.
+pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
+    let clock = Clock::start();
+    let inputs = Inputs::files(args.inputs.iter().cloned())
+        .map_err(|error| Failure::environment(error.to_string()))?;
+    let input_bytes = inputs.total_bytes();
+    let parts = parts_folder(args)?;
+    let _parts_lock = FolderLock::take(&parts).map_err(|error| failure(&error))?;
+    let storage = Storage::open(&args.dir, kind(args.storage)).map_err(|error| failure(&error))?;
+    storage.notes().iter().for_each(|note| output::note(note));
+    let storage_name = storage.name();
+    let (builder, totals) = word_count(inputs, &options(args, &parts)?);
+    let (job, _lock) = match storage.assemble(builder, clock.now(), &job_options(args, &clock)) {
+        Ok(assembled) => assembled,
+        Err(JobError::AlreadyFinished { checkpoint }) => {
+            report::finished_before(args, &parts, checkpoint);
+            return Ok(true);
+        }
+        Err(error) => return Err(failure(&error)),
+    };
+    let furthest = Furthest::open(&args.dir);
+    let start = job.observer().progress().bytes_restored;
+    tell_start(args, &job, start);
+    let observer = job.observer();
+    let is_shown = !args.json && !args.events && io::stderr().is_terminal();
+    let mut bar = Bar::new(input_bytes, start, is_shown);
+    let ended = job.run(TICK, &mut || {
+        let progress = observer.progress();
+        let position = start + progress.bytes_read;
+        furthest.note(position);
+        bar.show(position, &progress, totals.words());
+        if args.events {
+            tell_progress(position, progress.checkpoints_completed);
+        }
+    });
+    bar.end();
+    let report = ended.map_err(|error| failure(&error))?;
+    furthest.note(start + report.bytes_read);
+    let outcome = Outcome {
+        report,
+        words: totals.words(),
+        distinct: totals.distinct(),
+        elapsed: Duration::from_millis(clock.now().monotonic.0),
+        bytes_replayed: furthest.replayed(start),
+        storage: storage_name,
+        parts,
+    };
+    outcome.tell(args)?;
+    Ok(true)
+}
+
+/// The folder of the parts, made if it is not there.
+fn parts_folder(args: &WordcountArgs) -> Result<PathBuf, Failure> {
+    let folder = args.output.clone().unwrap_or_else(|| args.dir.join("output"));
+    let made = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
+    made.map_err(|error| Failure::environment(format!("{} cannot be used: {error}", folder.display())))
+}
+
+fn options(args: &WordcountArgs, parts: &Path) -> Result<WordCountOptions, Failure> {
+    let parts = disk_path(parts).map_err(|error| failure(&error))?;
+    Ok(WordCountOptions {
+        parallelism: args.parallelism,
+        max_parallelism: u32::from(args.max_parallelism),
+        emit: match args.emit {
+            EmitArg::Final => Emit::Final,
+            EmitArg::Updates => Emit::Updates,
+        },
+        ..WordCountOptions::new(parts)
+    })
+}
+
+fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
+    // Two starts within a millisecond are two processes, and the lock lets only one of them go on.
+    let attempt = clock.now().wall.0 << 20 | u64::from(std::process::id());
+    JobOptions {
+        interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
+        retained: usize::from(args.retain),
+        memory_limit_bytes: args.memory_limit_mib << 20,
+        ..JobOptions::new(attempt)
+    }
+}
+
+const fn kind(storage: StorageArg) -> StorageKind {
+    match storage {
+        StorageArg::Auto => StorageKind::Auto,
+        StorageArg::Uring => StorageKind::Uring,
+        StorageArg::Mmap => StorageKind::Mmap,
+        StorageArg::Mem => StorageKind::Mem,
+    }
+}
+
+fn tell_start(args: &WordcountArgs, job: &AssembledJob, start: u64) {
+    for passed in &job.passed_over {
+        output::note(&format!(
+            "checkpoint {} is passed over and left in place: {}",
+            passed.id, passed.reason
+        ));
+    }
+    if let Some(id) = job.resumed_from {
+        output::note(&format!("going on from checkpoint {id}, behind {} of the input", output::bytes(start)));
+    }
+    if args.events {
+        let resumed_from = job.resumed_from.map(|id| id.0);
+        output::json(&json!({ "event": "started", "resumed_from": resumed_from, "position_bytes": start }));
+    }
+}
+
+fn tell_progress(position: u64, checkpoints_completed: u64) {
+    output::json(&json!({
+        "event": "progress",
+        "position_bytes": position,
+        "checkpoints_completed": checkpoints_completed,
+    }));
+}
+
+/// Who must act decides the exit code.
+pub(crate) fn failure(error: &JobError) -> Failure {
+    let message = error.to_string();
+    match error {
+        JobError::InvalidJob { .. }
+        | JobError::CapacityExceeded { .. }
+        | JobError::ParallelismAboveMaximum { .. }
+        | JobError::OtherJob { .. }
+        | JobError::OtherMaxParallelism { .. }
+        | JobError::AlreadyFinished { .. } => Failure::usage(message),
+        JobError::Restore { .. } => Failure::answer(message),
+        JobError::FolderInUse { .. }
+        | JobError::Storage { .. }
+        | JobError::Disk { .. }
+        | JobError::Operator { .. }
+        | JobError::Output { .. }
+        | JobError::Checkpoint { .. }
+        | JobError::Panicked { .. }
+        | JobError::Machine { .. }
+        | JobError::Stopped => Failure::environment(message),
+    }
+}

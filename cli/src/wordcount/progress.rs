@@ -1,0 +1,65 @@
+//! The bar on a terminal: bytes, words per second, the last checkpoint.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use slackwater::Progress;
+
+/// A progress bar, or nothing where nobody looks.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    words_before: Option<u64>,
+}
+
+impl Bar {
+    /// A bar over `total` bytes, `start` of which an earlier run had read.
+    pub(crate) fn new(total: u64, start: u64, is_shown: bool) -> Self {
+        if !is_shown {
+            return Self { bar: ProgressBar::hidden(), words_before: None };
+        }
+        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(total).with_style(style).with_position(start);
+        bar.reset_elapsed();
+        Self { bar, words_before: None }
+    }
+
+    /// Shows how far the job is.
+    pub(crate) fn show(&mut self, position: u64, progress: &Progress, words: u64) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let counted = words - *self.words_before.get_or_insert(words);
+        let rate = per_second(counted, self.bar.elapsed());
+        let checkpoint = match progress.last_checkpoint {
+            Some(id) => format!("checkpoint {id}"),
+            None => "no checkpoint yet".to_owned(),
+        };
+        self.bar.set_position(position);
+        self.bar.set_message(format!("{rate} words/s, {checkpoint}"));
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A count over a span; 0 for a span too short to tell.
+pub(crate) fn per_second(count: u64, span: Duration) -> u64 {
+    let per_second = u128::from(count) * 1000;
+    per_second.checked_div(span.as_millis()).and_then(|rate| u64::try_from(rate).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::per_second;
+    use std::time::Duration;
+
+    #[test]
+    fn a_rate_needs_a_span() {
+        assert_eq!(per_second(10, Duration::ZERO), 0);
+        assert_eq!(per_second(10, Duration::from_millis(2500)), 4);
+    }
+}
