@@ -44,7 +44,7 @@ pub struct Storage {
 }
 
 enum OpenDisk {
-    Uring(UringDisk<FrozenRun>),
+    Uring(Box<UringDisk<FrozenRun>>),
     Mmap(MmapDisk<FrozenRun>),
     Mem(MemDisk<FrozenRun>),
 }
@@ -112,7 +112,7 @@ impl Storage {
     ) -> Result<(AssembledJob, FolderLock), JobError> {
         let options = JobOptions { folder: self.folder, ..options.clone() };
         let job = match self.disk {
-            OpenDisk::Uring(disk) => Job::assemble(builder, disk, now, &options),
+            OpenDisk::Uring(disk) => Job::assemble(builder, *disk, now, &options),
             OpenDisk::Mmap(disk) => Job::assemble(builder, disk, now, &options),
             OpenDisk::Mem(disk) => Job::assemble(builder, disk, now, &options),
         };
@@ -157,7 +157,7 @@ fn uring(folder: &str, notes: &mut Vec<String>) -> Result<OpenDisk, UringUnavail
     if Blocking::new(&mut disk).read(&paths::join(folder, LOCK), 0).is_ok() {
         notes.extend(disk.fallbacks().iter().map(|fallback| format!("io_uring with {fallback}")));
     }
-    Ok(OpenDisk::Uring(disk))
+    Ok(OpenDisk::Uring(Box::new(disk)))
 }
 
 fn mmap() -> io::Result<OpenDisk> {

@@ -1,9 +1,7 @@
 //! Jobs with keyed state: other parallelism, damage, a full disk.
 
 use heapless::VecView;
-use slackwater_core::durable::{
-    Completion, Disk as _, DiskError, Entry, Operation, OperationKind, Token, Wait,
-};
+use slackwater_core::durable::{Completion, DiskError, Entry, Operation, OperationKind, Token, Wait};
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_mem::{Plain, ValueState};
 
@@ -51,7 +49,7 @@ fn keyed_job(committed: &Committed, parallelism: u16) -> JobBuilder {
     let mut job = JobBuilder::new("tally", 128);
     job.source("source", 2, |info| Numbers { next: info.index.into(), end: END, step: 2 })
         .flat_map("pair", |number: &u64, out: &mut Output<'_, (i64, u64)>| {
-            out.emit(&((*number as i64) % KEYS, *number));
+            out.emit(&(number.cast_signed() % KEYS, *number));
         })
         .key_by::<Plain<i64>, _>(|pair: &(i64, u64)| &pair.0)
         .process("tally", parallelism, |_| Tally { seen: None })
