@@ -34,8 +34,8 @@ pub fn write_seeds() -> io::Result<()> {
     for (target, _) in TARGETS {
         let folder = folder(target);
         fs::create_dir_all(&folder)?;
-        for (number, seed) in seeds::of(target).iter().enumerate() {
-            fs::write(folder.join(format!("seed-{number}")), seed)?;
+        for (name, seed) in seeds::named(target) {
+            fs::write(folder.join(name), seed)?;
         }
     }
     Ok(())

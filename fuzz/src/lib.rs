@@ -2,6 +2,14 @@
 //!
 //! Each body first repairs the checksums, as far as the bytes have the shape for it: nearly all that lies
 //! behind a checksum would never be reached otherwise. What a decoder accepts must encode to the same bytes.
+//!
+//! ```text
+//! cargo install cargo-fuzz
+//! mkdir -p target/fuzz-corpus/segment
+//! RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir fuzz --target-dir target/fuzz segment \
+//!     target/fuzz-corpus/segment fuzz/corpus/segment -- -max_total_time=30 -malloc_limit_mb=256
+//! ```
+//! New inputs go to the first folder; `fuzz/corpus` is read only.
 
 use slackwater_core::format::page::PageView;
 use slackwater_core::format::segment::{
@@ -17,7 +25,7 @@ mod seeds;
 mod segments;
 
 pub use manifests::manifest;
-pub use segments::segment;
+pub use segments::{segment, verify};
 
 /// A target's body.
 pub type Body = fn(&[u8]);

@@ -14,8 +14,16 @@ use slackwater_mem::segment::{SegmentRef, SegmentSpec, SegmentWriter, read_file}
 use slackwater_mem::{CodecId, FrozenRun, Heap, HeapOptions, MemDisk};
 use zerocopy::IntoBytes;
 
-/// The seeds of a target.
-pub(crate) fn of(target: &str) -> Vec<Vec<u8>> {
+use crate::repair;
+
+/// The seeds of a target, named by what they are.
+pub(crate) fn named(target: &str) -> Vec<(String, Vec<u8>)> {
+    let sound = of(target).into_iter().enumerate().map(|(number, seed)| (format!("sound-{number}"), seed));
+    let circle = (target == "segment").then(|| (String::from("chain-in-a-circle"), circle()));
+    sound.chain(circle).collect()
+}
+
+fn of(target: &str) -> Vec<Vec<u8>> {
     let segments = [segment(0), segment(30)];
     match target {
         "manifest" => vec![manifest(&[]), manifest(&segments.map(|(_, segment)| segment))],
@@ -120,4 +128,16 @@ fn pages(bytes: &[u8]) -> Vec<Vec<u8>> {
     let frames = part(bytes, header.offset_of_frame(group.first_frame.get().into()), len);
     let of_type = |wanted: u16| frames.chunks(256).find(move |frame| frame[..2] == wanted.to_le_bytes());
     [PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW].into_iter().filter_map(of_type).map(<[u8]>::to_vec).collect()
+}
+
+/// A segment whose chains lead from each page to the page itself: a reader that believed their lengths and
+/// links would go round and fill its memory.
+fn circle() -> Vec<u8> {
+    let (mut bytes, _) = segment(30);
+    let frames = bytes.chunks_mut(256).filter(|frame| frame[..2] == PAGE_TYPE_OVERFLOW.to_le_bytes());
+    for frame in frames {
+        frame.copy_within(24..28, 64);
+    }
+    repair::segment(&mut bytes).expect("it has the shape of a segment");
+    bytes
 }

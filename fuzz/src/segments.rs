@@ -1,7 +1,9 @@
 use slackwater_core::durable::{Names, WriteFile, run_to_end};
 use slackwater_core::format::segment::{SegmentHeader, SegmentTrailer};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
-use slackwater_mem::segment::{RestoreCause, SegmentRef, restore_segment, verify_segment};
+use slackwater_mem::segment::{
+    RestoreCause, RestoreError, SegmentRef, VerifyStats, restore_segment, verify_segment,
+};
 use slackwater_mem::{FrozenRun, Heap, HeapOptions, MemDisk};
 
 use crate::repair;
@@ -28,6 +30,14 @@ pub fn segment(data: &[u8]) {
     }
 }
 
+/// Verifies a segment as it is.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn verify(data: &[u8]) -> Result<VerifyStats, RestoreError> {
+    verify_segment(&mut disk_with(data), "s", &listed(data))
+}
+
 /// What a manifest would say of the file, were it sound.
 fn listed(data: &[u8]) -> SegmentRef {
     let len = data.len() as u64;
@@ -45,7 +55,7 @@ fn listed(data: &[u8]) -> SegmentRef {
 }
 
 /// A disk with the file `s`.
-pub(crate) fn disk_with(data: &[u8]) -> MemDisk<FrozenRun> {
+fn disk_with(data: &[u8]) -> MemDisk<FrozenRun> {
     let mut disk = MemDisk::new();
     let mut file = WriteFile::<MemDisk<FrozenRun>, _, _>::new(Names::Final { path: "s" }, data);
     run_to_end(&mut disk, &mut file).expect("a disk of its own");
