@@ -5,7 +5,8 @@ use std::vec::Vec;
 use std::{format, string::ToString};
 
 use slackwater_core::durable::{
-    Disk, DiskError, Failure, Names, Operation, Outcome, Tokens, Wait, Work, WriteFile, run_to_end,
+    Completion, Data, Disk, DiskError, Entry, Failure, Frozen, Names, Operation, Outcome, Token, Tokens,
+    Wait, Work, WriteFile, run_to_end,
 };
 use slackwater_core::format::FormatError;
 use slackwater_core::key_group::KeyGroup;
@@ -148,6 +149,64 @@ fn what_changes_while_a_segment_is_written_is_not_in_it() {
     assert!(entries_of(&restored.freeze().unwrap()) == expected);
 }
 
+/// A disk that counts the bytes of frames that are written where they lie.
+struct Counting {
+    disk: TestDisk,
+    frozen_len: u64,
+}
+
+impl Disk for Counting {
+    type Block = <TestDisk as Disk>::Block;
+    type Frozen = FrozenRun;
+
+    fn block(&mut self) -> Option<Self::Block> {
+        self.disk.block()
+    }
+
+    fn recycle(&mut self, block: Self::Block) {
+        self.disk.recycle(block);
+    }
+
+    fn submit<'p>(
+        &mut self,
+        token: Token,
+        operation: Operation<'p, Self::Block, FrozenRun>,
+    ) -> Result<(), Operation<'p, Self::Block, FrozenRun>> {
+        if let Operation::Write { data: Data::Frozen(run), .. } = &operation {
+            self.frozen_len += run.bytes().len() as u64;
+        }
+        self.disk.submit(token, operation)
+    }
+
+    fn reap(&mut self, wait: Wait, out: &mut heapless::VecView<Completion<Self::Block>>) -> usize {
+        self.disk.reap(wait, out)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight()
+    }
+
+    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
+        self.disk.list(folder, each)
+    }
+}
+
+#[test]
+fn long_runs_go_out_where_they_lie() {
+    let mut heap = filled(4096, 0..=0, 12_000);
+    let snapshot = heap.freeze().unwrap();
+    let expected = entries_of(&snapshot);
+    let mut counting = Counting { disk: TestDisk::new(), frozen_len: 0 };
+    let mut writer = SegmentWriter::<Counting>::new(snapshot, spec("s.seg"));
+    run_to_end(&mut counting, &mut writer).unwrap();
+    let segment = writer.result().unwrap().clone().unwrap();
+    let percent = counting.frozen_len * 100 / segment.len;
+    assert!(percent >= 80, "{percent} % of {} bytes", segment.len);
+    let mut restored = self::heap(4096, 0..=0);
+    restore_segment(&mut counting.disk, "s.seg", &segment, range(0..=0), &mut restored).unwrap();
+    assert!(entries_of(&restored.freeze().unwrap()) == expected);
+}
+
 #[test]
 fn a_new_heap_costs_one_block_and_many_small_key_groups_little() {
     let mut disk = TestDisk::new();
@@ -209,12 +268,27 @@ fn every_change_of_a_byte_is_found() {
 #[test]
 fn every_truncation_is_found() {
     let (bytes, segment) = small_segment();
-    for len in 0..bytes.len() {
-        let mut disk = disk_with("s.seg", &bytes[..len]);
+    let mut disk = disk_with("s.seg", &bytes);
+    for len in (0..segment.len).rev() {
+        cut(&mut disk, "s.seg", len);
         assert!(verify_segment(&mut disk, "s.seg", &segment).is_err(), "cut to {len}");
         // Even if whoever cut it had changed the manifest as well.
-        let believed = SegmentRef { len: len as u64, ..segment.clone() };
+        let believed = SegmentRef { len, ..segment.clone() };
         assert!(verify_segment(&mut disk, "s.seg", &believed).is_err(), "cut to {len}");
+    }
+}
+
+fn cut(disk: &mut TestDisk, path: &str, len: u64) {
+    let mut ended = heapless::Vec::<_, 1>::new();
+    disk.submit(Token(0), Operation::OpenFile { path }).unwrap();
+    disk.reap(Wait::ForOne, &mut ended);
+    let Some(Completion { outcome: Outcome::Opened { file, .. }, .. }) = ended.pop() else {
+        panic!("the file is there")
+    };
+    for operation in [Operation::SetLength { file, len }, Operation::CloseFile { file }] {
+        disk.submit(Token(0), operation).unwrap();
+        disk.reap(Wait::ForOne, &mut ended);
+        assert!(matches!(ended.pop().unwrap().outcome, Outcome::Done));
     }
 }
 

@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn both_tables_give_the_same() {
-        let bytes: std::vec::Vec<u8> = (0..1000_u32).map(|number| (number * number >> 3) as u8).collect();
+        let bytes: std::vec::Vec<u8> =
+            (0..1000_u32).map(|number| (number * number).to_le_bytes()[1]).collect();
         for len in (0..70).chain([255, 256, 257, 1000]) {
             let mut hasher = Hasher::new();
             hasher.update(&bytes[..len / 2]);

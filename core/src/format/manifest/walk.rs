@@ -109,6 +109,9 @@ fn state(body: &[u8], at: usize) -> Result<InlineState<'_>, FormatError> {
     Ok(InlineState { operator, name, mode })
 }
 
+/// Zeros fill up the last block, and no more.
+const PADDING_LEN_MAX: u64 = MANIFEST_BLOCK_SIZE as u64 - 1;
+
 /// Checks the elements in `bytes`, which lie at `base` and end with the manifest.
 pub(super) fn check(bytes: &[u8], base: usize, max_parallelism: u32) -> Result<(), FormatError> {
     let mut nesting = Nesting { max_parallelism, ..Nesting::default() };
@@ -125,7 +128,7 @@ pub(super) fn check(bytes: &[u8], base: usize, max_parallelism: u32) -> Result<(
     let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
     let padding_len = rest.len().saturating_sub(ManifestTail::LEN);
     expect_within("end of the elements", at, (ManifestTail::LEN as u64, u64::MAX), rest.len() as u64)?;
-    expect_within("padding of the manifest", at, (0, MANIFEST_BLOCK_SIZE as u64 - 1), padding_len as u64)?;
+    expect_within("padding of the manifest", at, (0, PADDING_LEN_MAX), padding_len as u64)?;
     expect_zero("padding of the manifest", at, rest.get(..padding_len).unwrap_or(&[]))
 }
 
