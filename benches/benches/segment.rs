@@ -17,13 +17,13 @@ use slackwater_core::durable::Disk;
 use slackwater_mem::segment::SegmentRef;
 use slackwater_mem::{FrozenRun, Plain};
 
-/// Files go to a folder below the current one: the folder for temporary files may lie in memory.
+/// Files go to the build folder: the one for temporary files may lie in memory.
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("segment");
     group.sample_size(10);
     for storage in [Storage::Mem, Storage::Mmap, Storage::Uring] {
-        let folder = tempfile::tempdir_in(".").unwrap();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let bench = WriteAndRestore { group: &mut group, storage };
         if let Err(reason) = storage.with_disk(folder.path(), bench) {
             skip(storage, &reason);

@@ -34,7 +34,7 @@ impl SplittableRandom {
             let half = drawn >> 1;
             let number = half % bound;
             // Beyond the last whole multiple of the bound, small numbers would be likelier.
-            if half - number <= (1 << 31) - bound {
+            if half - number <= (1u32 << 31).saturating_sub(bound) {
                 return number;
             }
             drawn = self.draw();

@@ -23,7 +23,7 @@ use crate::lines::{Lines, float, nanos_each};
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
     /// How many keys, of 8 bytes each
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..1 << 31))]
     keys: u32,
     /// Length of each value; 8 is a number, all others are byte strings
     #[arg(long, default_value_t = 8)]

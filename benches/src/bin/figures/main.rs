@@ -47,8 +47,7 @@ impl Target {
     /// A new folder, removed when the value is dropped.
     fn folder(&self) -> Result<TempDir, Failed> {
         let parent = self.dir.clone().unwrap_or_else(std::env::temp_dir);
-        let folder = tempfile::tempdir_in(&parent);
-        Ok(folder.map_err(|error| format!("cannot make a folder in {}: {error}", parent.display()))?)
+        Ok(tempfile::tempdir_in(parent).map_err(|error| format!("cannot make a folder: {error}"))?)
     }
 
     /// What it comes down to; says so on standard error.
