@@ -14,7 +14,7 @@ use crate::rng::Rng;
 const MONOTONIC_START_MS: u64 = 5_000;
 const WALL_START_MS: u64 = 1_700_000_000_000;
 /// A step takes up to this long by the virtual clock.
-const STEP_MICROS_MAX: u64 = 200;
+const STEP_MICROS_MAX: u64 = 1000;
 
 /// Actors and the virtual clock they live by.
 pub struct Driver {

@@ -1,5 +1,6 @@
-//! What tests across crates share: a disk that loses power, and its seeds.
+//! What tests across crates share: a disk that loses power, a driver on virtual time, and a job on both.
 
 pub mod driver;
 pub mod rng;
 pub mod sim_disk;
+pub mod sim_job;

@@ -130,6 +130,15 @@ impl<F: Frozen> SimDisk<F> {
         Self::with_files(SimOptions { seed, lies: Lies::default(), ..state.options }, files)
     }
 
+    /// What a program finds that starts again after this one was killed now, the power staying on: all that
+    /// took effect is there, synced or not, and can still be lost in a later power cut.
+    #[must_use]
+    pub fn image_after_kill(&self, seed: u64) -> Self {
+        let state = self.state();
+        let options = SimOptions { seed, lies: Lies::default(), ..state.options };
+        Self::with_files(options, state.files.clone())
+    }
+
     /// The whole of a file as a running program sees it.
     #[must_use]
     pub fn read_file(&self, path: &str) -> Option<Vec<u8>> {

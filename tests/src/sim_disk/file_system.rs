@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slackwater_core::durable::DiskError;
+use slackwater_core::durable::{DiskError, is_valid_path};
 
 use crate::rng::Rng;
 
@@ -21,13 +21,13 @@ pub(super) struct NodeId(usize);
 /// Names in a folder.
 type Names = BTreeMap<String, NodeId>;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Node {
     File(File),
     Folder { now: Names, durable: Names },
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct File {
     now: Vec<u8>,
     durable: Vec<u8>,
@@ -35,7 +35,7 @@ struct File {
 }
 
 /// A change of a file that no sync has made durable yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Change {
     operation: u64,
     what: What,
@@ -43,14 +43,14 @@ struct Change {
     doomed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum What {
     Bytes { offset: usize, bytes: Vec<u8> },
     Length(usize),
 }
 
 /// A change of a name that no sync of its folder has made durable yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Edit {
     operation: u64,
     folder: NodeId,
@@ -61,7 +61,7 @@ struct Edit {
 }
 
 /// Files, folders and their unsynced changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FileSystem {
     nodes: Vec<Node>,
     edits: Vec<Edit>,
@@ -279,12 +279,11 @@ impl FileSystem {
     }
 
     fn parent<'p>(&self, path: &'p str) -> Result<(NodeId, &'p str), i32> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if name.is_empty() || name.starts_with("..") {
-            Err(DiskError::INVALID)
-        } else {
-            Ok((self.find(folder)?, name))
+        if path.is_empty() || !is_valid_path(path) {
+            return Err(DiskError::INVALID);
         }
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Ok((self.find(folder)?, name))
     }
 
     /// Every file reachable from a folder.

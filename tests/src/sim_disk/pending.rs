@@ -201,11 +201,12 @@ impl<F: Frozen> State<F> {
     }
 
     fn create(&mut self, number: u64, path: &str, len_max: u64) -> Result<Outcome<SimBlock>, i32> {
-        if self.files.bytes_used().saturating_add(len_max) > self.options.capacity {
+        let len = len_max.next_multiple_of(ALIGNMENT as u64);
+        if self.files.bytes_used().saturating_add(len) > self.options.capacity {
             return Err(DiskError::NO_SPACE);
         }
-        let node = self.files.create_file(number, path, small(len_max))?;
-        Ok(self.opened(node, 0, true))
+        let node = self.files.create_file(number, path, small(len))?;
+        Ok(self.opened(node, small(len), true))
     }
 
     fn opened(&mut self, node: NodeId, len: usize, writable: bool) -> Outcome<SimBlock> {

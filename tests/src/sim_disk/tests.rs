@@ -162,6 +162,16 @@ fn a_full_disk_refuses_at_creation() {
 }
 
 #[test]
+fn a_kill_loses_nothing_that_took_effect_but_makes_nothing_durable() {
+    let mut disk = Sim::new(SimOptions::default());
+    let file = create(&mut disk, "f").expect("the disk works");
+    assert!(write(&mut disk, file, &ONES));
+    let killed = disk.image_after_kill(1);
+    assert_eq!(killed.read_file("f").expect("the file is there"), ONES);
+    assert!((0..20).any(|seed| killed.image_after_power_cut(seed).read_file("f").is_none()));
+}
+
+#[test]
 fn equal_seeds_give_equal_runs() {
     let trace = |seed| {
         let mut disk = Sim::new(SimOptions { seed, ..SimOptions::default() });
