@@ -87,6 +87,10 @@ impl<D: Disk> BlockingFiles for Blocking<'_, D> {
         Ok(entries)
     }
 
+    fn is_same(&mut self, one: &str, other: &str) -> Result<bool, DiskError> {
+        Ok(self.read(one, u64::MAX)? == self.read(other, u64::MAX)?)
+    }
+
     fn create_folder(&mut self, folder: &str) -> Result<(), DiskError> {
         self.done(Operation::CreateFolder { path: folder })
     }

@@ -127,6 +127,12 @@ pub trait BlockingFiles {
     /// What the disk said.
     fn list(&mut self, folder: &str) -> Result<Vec<FileEntry>, DiskError>;
 
+    /// Whether two files hold the same bytes.
+    ///
+    /// # Errors
+    /// What the disk said.
+    fn is_same(&mut self, one: &str, other: &str) -> Result<bool, DiskError>;
+
     /// Makes a folder; its parent must exist. Already there is fine.
     ///
     /// # Errors

@@ -25,10 +25,10 @@ pub(super) fn recover(
     // Every check comes before the first change.
     let commits = folder.plan_commits(&pending)?;
     let said = folder.set_aside(restored.unwrap_or(CheckpointId(0)), attempt)?;
-    for part in commits {
+    for part in &commits {
         folder.rename(&part.hidden_name, &part.final_name)?;
     }
-    folder.remove_unlisted(&pending)?;
+    folder.remove_hidden_but(&commits)?;
     folder.sync("")?;
     Ok(said)
 }
@@ -58,14 +58,16 @@ impl<'a> Folder<'a> {
     }
 
     /// The parts that are not committed yet; an error if any part is not what the checkpoint lists.
-    fn plan_commits<'p>(&self, pending: &'p [PendingPart]) -> Result<Vec<&'p PendingPart>, SinkError> {
+    fn plan_commits<'p>(&mut self, pending: &'p [PendingPart]) -> Result<Vec<&'p PendingPart>, SinkError> {
         let mut commits = Vec::new();
         for part in pending {
-            let hidden = self.entries.get(&part.hidden_name);
-            let visible = self.entries.get(&part.final_name);
+            let hidden = self.entries.get(&part.hidden_name).copied();
+            let visible = self.entries.get(&part.final_name).copied();
             let (folder, part_there) = (self.path.to_owned(), part.clone());
             let found = match (hidden, visible) {
                 (None, None) => return Err(SinkError::LostPart { folder, part: part_there }),
+                // A loss of power can leave both names of a rename.
+                (Some(_), Some(len)) if self.is_same(part)? => len,
                 (Some(_), Some(_)) => return Err(SinkError::NameTaken { folder, part: part_there }),
                 (None, Some(len)) => len,
                 (Some(len), None) => {
@@ -73,8 +75,8 @@ impl<'a> Folder<'a> {
                     len
                 }
             };
-            if *found != part.len {
-                return Err(SinkError::DamagedPart { folder, part: part_there, found: *found });
+            if found != part.len {
+                return Err(SinkError::DamagedPart { folder, part: part_there, found });
             }
         }
         Ok(commits)
@@ -100,12 +102,19 @@ impl<'a> Folder<'a> {
         Ok(vec![format!("moved {count} output part(s) aside to `{aside}`: {why}")])
     }
 
-    fn remove_unlisted(&mut self, pending: &[PendingPart]) -> Result<(), SinkError> {
-        let listed: BTreeSet<&str> = pending.iter().map(|part| part.hidden_name.as_str()).collect();
-        let is_unlisted =
-            |name: &&String| HiddenName::parse(name).is_some() && !listed.contains(name.as_str());
-        let unlisted: Vec<String> = self.entries.keys().filter(is_unlisted).cloned().collect();
-        for name in unlisted {
+    /// Whether a part has the same bytes under both of its names.
+    fn is_same(&mut self, part: &PendingPart) -> Result<bool, SinkError> {
+        let (hidden, visible) = (self.join(&part.hidden_name), self.join(&part.final_name));
+        self.call(&visible, |files, visible| files.is_same(&hidden, visible))
+    }
+
+    /// Removes every hidden part that was there but for those that have just been committed.
+    fn remove_hidden_but(&mut self, commits: &[&PendingPart]) -> Result<(), SinkError> {
+        let committed: BTreeSet<&str> = commits.iter().map(|part| part.hidden_name.as_str()).collect();
+        let is_left =
+            |name: &&String| HiddenName::parse(name).is_some() && !committed.contains(name.as_str());
+        let left: Vec<String> = self.entries.keys().filter(is_left).cloned().collect();
+        for name in left {
             let path = self.join(&name);
             self.call(&path, |files, path| files.remove(path))?;
         }
@@ -122,11 +131,11 @@ impl<'a> Folder<'a> {
         self.call(&path, |files, path| files.sync_folder(path))
     }
 
-    fn call(
+    fn call<T>(
         &mut self,
         path: &str,
-        call: impl FnOnce(&mut dyn BlockingFiles, &str) -> Result<(), DiskError>,
-    ) -> Result<(), SinkError> {
+        call: impl FnOnce(&mut dyn BlockingFiles, &str) -> Result<T, DiskError>,
+    ) -> Result<T, SinkError> {
         call(self.files, path).map_err(|error| SinkError::Disk { path: path.to_owned(), error })
     }
 }

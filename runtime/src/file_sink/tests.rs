@@ -112,6 +112,10 @@ impl BlockingFiles for FakeDisk {
         Ok(here.map(entry).collect())
     }
 
+    fn is_same(&mut self, one: &str, other: &str) -> Result<bool, DiskError> {
+        self.call(OperationKind::Read, |disk| Ok(disk.files[one] == disk.files[other]))
+    }
+
     fn create_folder(&mut self, folder: &str) -> Result<(), DiskError> {
         let parent = folder.rsplit_once('/').map(|(parent, _)| parent.to_owned());
         self.call(OperationKind::CreateFolder, |disk| {
@@ -373,13 +377,24 @@ fn a_part_that_is_lost_damaged_or_in_the_way_is_an_error_and_changes_nothing() {
     let mut cut = good.clone();
     cut.files.insert(hidden, Vec::new());
     let mut taken = good;
-    taken.files.insert(visible, b"a\n".to_vec());
+    taken.files.insert(visible, b"b\n".to_vec());
     for (mut disk, words) in [(lost, "is lost"), (cut, "has 0 bytes instead of 2"), (taken, "another file")] {
         let before = disk.files.clone();
         let error = new_sink(2).recover(Some(CheckpointId(1)), &pending, &mut disk).unwrap_err().to_string();
         assert!(error.starts_with("output part `out/part-3-0-chk-1`") && error.contains(words), "{error}");
         assert_eq!(disk.files, before);
     }
+}
+
+#[test]
+fn a_rename_of_which_both_names_are_left_is_done_to_the_end() {
+    let mut bench = Bench::fresh();
+    bench.write("a");
+    bench.pre_commit(1);
+    let (pending, mut disk) = (bench.pending, bench.disk);
+    disk.files.insert("out/part-3-0-chk-1".to_owned(), b"a\n".to_vec());
+    let (bench, said) = Bench::start(2, disk, Some(1), pending);
+    assert_eq!((said.as_str(), bench.disk.names()), ("", vec!["out/part-3-0-chk-1"]));
 }
 
 #[test]
