@@ -18,6 +18,8 @@ use core::ptr::NonNull;
 use slackwater_core::sync::{AtomicUsize, Ordering};
 
 mod slots;
+#[cfg(slackwater_loom)]
+mod tracked;
 mod view;
 
 pub(crate) use slots::{SLOTS, Slots};
@@ -38,6 +40,8 @@ pub struct Arena<'m> {
     alignment: usize,
     claims: AtomicUsize,
     slots: Slots,
+    #[cfg(slackwater_loom)]
+    tracked: tracked::Tracked,
     #[cfg(feature = "std")]
     _mapping: Option<memmap2::MmapMut>,
     _memory: PhantomData<&'m mut [u8]>,
@@ -62,6 +66,8 @@ impl<'m> Arena<'m> {
             alignment: 64,
             claims: AtomicUsize::new(0),
             slots: Slots::new(),
+            #[cfg(slackwater_loom)]
+            tracked: tracked::Tracked::new(len),
             #[cfg(feature = "std")]
             _mapping: None,
             _memory: PhantomData,
@@ -83,6 +89,8 @@ impl<'m> Arena<'m> {
             alignment: 4096,
             claims: AtomicUsize::new(0),
             slots: Slots::new(),
+            #[cfg(slackwater_loom)]
+            tracked: tracked::Tracked::new(len),
             _mapping: Some(mapping),
             _memory: PhantomData,
         })
@@ -124,6 +132,8 @@ impl<'m> Arena<'m> {
             offset.checked_add(len).is_some_and(|end| end <= self.len),
             "bytes lie within the arena"
         );
+        #[cfg(slackwater_loom)]
+        self.tracked.read(offset, len);
         // SAFETY: within the arena, which is initialised and outlives the slice; not written, as the caller says.
         unsafe { core::slice::from_raw_parts(self.at(offset), len) }
     }
@@ -136,6 +146,8 @@ impl<'m> Arena<'m> {
             offset.checked_add(len).is_some_and(|end| end <= self.len),
             "bytes lie within the arena"
         );
+        #[cfg(slackwater_loom)]
+        self.tracked.write(offset, len);
         // SAFETY: within the arena, which is initialised and outlives the slice; the caller is alone with them.
         unsafe { core::slice::from_raw_parts_mut(self.at(offset), len) }
     }
@@ -160,6 +172,7 @@ mod sealed {
     /// # Safety
     /// `arena` gives the same arena each time, for every clone of the handle, for as long as any of them lives.
     #[expect(unsafe_code, reason = "guards read memory through the handle")]
+    #[expect(unnameable_types, reason = "sealed: no other handle is possible")]
     pub unsafe trait Handle {
         fn arena(&self) -> &Arena<'_>;
     }

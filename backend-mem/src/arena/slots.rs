@@ -47,13 +47,14 @@ impl Slots {
     pub(crate) fn leave(&self, slot: usize) {
         let order = if is_mutant("heap_release_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         let count = self.slot(slot);
-        if count.load(Ordering::Relaxed) < STUCK {
-            count.fetch_sub(1, order);
+        if count.fetch_sub(1, order) >= STUCK {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Whether all guards are gone. To be believed by the heap alone, for a slot that it has opened.
     pub(crate) fn is_released(&self, slot: usize) -> bool {
-        self.slot(slot).load(Ordering::Acquire) == 0
+        let order = if is_mutant("heap_collect_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.slot(slot).load(order) == 0
     }
 }

@@ -64,6 +64,8 @@ pub(crate) struct FrameView<'a> {
     base: *const u8,
     len: usize,
     frame_size_log2: u8,
+    #[cfg(slackwater_loom)]
+    tracked: (&'a super::tracked::Tracked, usize),
     _arena: PhantomData<&'a [u8]>,
 }
 
@@ -75,6 +77,8 @@ impl<'a> FrameView<'a> {
             base: arena.at(geometry.frames_at),
             len: (geometry.frames as usize) << geometry.frame_size_log2,
             frame_size_log2: geometry.frame_size_log2,
+            #[cfg(slackwater_loom)]
+            tracked: (&arena.tracked, geometry.frames_at),
             _arena: PhantomData,
         }
     }
@@ -111,6 +115,8 @@ impl<'a> FrameView<'a> {
         if offset > self.len || len > self.len - offset {
             return &[];
         }
+        #[cfg(slackwater_loom)]
+        self.tracked.0.read(self.tracked.1 + offset, len);
         let start = self.base.wrapping_add(offset);
         // SAFETY: within the frames, which are initialised and live for 'a; not written, as `new` demands.
         unsafe { core::slice::from_raw_parts(start, len) }

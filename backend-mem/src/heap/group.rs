@@ -169,9 +169,9 @@ impl<A: ArenaHandle> Heap<A> {
         }
         // First what points to the page, so that nothing can fail once it has moved.
         if page.overflow_lpn == 0 {
-            self.writable_directory(at)?
+            self.writable_directory(at)?;
         } else {
-            self.writable_overflow(at)?
+            self.writable_overflow(at)?;
         }
         let moved = self.frames.make_writable(page.frame)?;
         let epoch = self.frames.epoch();

@@ -101,7 +101,7 @@ impl<A: ArenaHandle> Heap<A> {
                     return Err(error);
                 }
             }
-            written += part.len() as u32;
+            written += len_of(part);
         }
         Ok(OverflowRef { first_lpn: next.into(), len: written.into(), digest: digest.into() })
     }
@@ -128,7 +128,7 @@ impl<A: ArenaHandle> Heap<A> {
         header.epoch = epoch.into();
         let (head, rest) = OverflowHead::mut_from_prefix(rest).map_err(|_| BROKEN)?;
         head.next_lpn = next.into();
-        head.len = (part.len() as u32).into();
+        head.len = len_of(part).into();
         rest.get_mut(..part.len()).ok_or(BROKEN)?.copy_from_slice(part);
         Ok(lpn)
     }
@@ -161,4 +161,9 @@ pub(super) const fn chain_of(content: &Content<'_>) -> Option<OverflowRef> {
         Content::Inline(_) => None,
         Content::Overflow(reference) => Some(*reference),
     }
+}
+
+/// The length of a part of a chain. Lengths are checked against the format's limits before.
+fn len_of(part: &[u8]) -> u32 {
+    u32::try_from(part.len()).unwrap_or(u32::MAX)
 }

@@ -108,7 +108,6 @@ impl<'a> Page<'a> {
 
     /// Where the search for a hash starts.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "below the number of slots")]
     fn home(&self, hash: u64) -> usize {
         (((hash & 0xffff_ffff) * self.slots() as u64) >> 32) as usize
     }
@@ -425,10 +424,10 @@ fn write_content(out: &mut [u8], content: &Content<'_>) {
     match content {
         Content::Inline(bytes) if bytes.len() == out.len() => out.copy_from_slice(bytes),
         Content::Overflow(reference) if OverflowRef::LEN == out.len() => {
-            out.copy_from_slice(reference.as_bytes())
+            out.copy_from_slice(reference.as_bytes());
         }
         Content::Inline(_) | Content::Overflow(_) => {
-            debug_assert!(false, "a record's parts have its lengths")
+            debug_assert!(false, "a record's parts have its lengths");
         }
     }
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::cast_possible_truncation, reason = "small numbers, or their lowest bits")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::vec;
