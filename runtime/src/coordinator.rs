@@ -18,6 +18,9 @@ use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::retention::Retention;
 use crate::shared::Shared;
 
+#[cfg(test)]
+mod tests;
+
 /// Words of a set of tasks: 2048 of them.
 const TASK_WORDS: usize = 64;
 /// Checkpoints that may be under way at the same time.
@@ -201,7 +204,8 @@ impl CoordinatorActor {
 
     fn on_complete(&mut self, now: Now, id: CheckpointId) -> Result<(), JobError> {
         if let Some(manifest) = self.pending.remove(&id).and_then(|pending| pending.manifest) {
-            if manifest.is_finished {
+            // Commits of the first one that is finished cover all others, and no task reports them again.
+            if manifest.is_finished && !matches!(self.end, End::Committing { .. }) {
                 let left = (0u16..).zip(&self.tasks).map(|(task, _)| TaskIndex(task)).collect();
                 self.end = End::Committing { id, left };
             }
@@ -262,7 +266,7 @@ impl CoordinatorActor {
             CoordinatorAction::DiscardLate { .. } | CoordinatorAction::RequestCompleted { .. } => {}
             CoordinatorAction::RequestFailed { request, id, .. } => {
                 self.last_failed = id.or(self.last_failed);
-                if request == Some(LAST) {
+                if request == Some(LAST) && matches!(self.end, End::Requested) {
                     self.end = End::Far;
                     self.ask_again_at = Some(now.monotonic.after(ASK_AGAIN));
                 }

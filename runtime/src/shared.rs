@@ -144,7 +144,7 @@ impl Shared {
     }
 
     pub(crate) fn checkpoint_completed(&self, id: CheckpointId) {
-        self.inner.counters.last_checkpoint.store(id.0, Ordering::Relaxed);
+        self.inner.counters.last_checkpoint.fetch_max(id.0, Ordering::Relaxed);
         self.inner.counters.completed.fetch_add(1, Ordering::Relaxed);
     }
 
