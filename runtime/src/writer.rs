@@ -164,6 +164,15 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
         }
     }
 
+    /// Nobody is left to seal these: no checkpoint covers what is in them.
+    fn abandon_unsealed(&mut self) {
+        for (_, running) in self.running.values_mut() {
+            if let Running::Part(_, _, part) = running {
+                part.abandon_unsealed();
+            }
+        }
+    }
+
     /// Lets the frozen state of a given up checkpoint go, and removes what is there of its segment.
     fn abandon(&mut self, id: CheckpointId, task: TaskIndex) {
         for (_, running) in self.running.values_mut() {
@@ -317,6 +326,9 @@ where
         let mut did_something = self.reap(Wait::No);
         if !gives_up {
             did_something |= self.take_mail();
+            if is_over {
+                self.abandon_unsealed();
+            }
             did_something |= self.advance();
         }
         // At a good end what was asked for, deletions that is, is carried out first.

@@ -18,6 +18,7 @@ use crate::graph::JobBuilder;
 use crate::operator::{OperatorError, Sink, Source, SourceStatus};
 use crate::output::Output;
 
+mod eager;
 mod keyed;
 
 /// Counts from 0 to `end`, some numbers per read.

@@ -46,6 +46,13 @@ impl<D: Disk> PartFile<D> {
         self.is_sealed = true;
     }
 
+    /// Removes the file unless it is to become durable.
+    pub(super) fn abandon_unsealed(&mut self) {
+        if !self.is_sealed {
+            self.file.abandon();
+        }
+    }
+
     /// Bytes that went to the disk since the last call.
     pub(super) fn take_written(&mut self) -> Option<usize> {
         Some(std::mem::take(&mut self.written)).filter(|bytes| *bytes > 0)
