@@ -19,6 +19,8 @@ use crate::shared::Shared;
 mod input;
 mod orders;
 mod parts;
+#[cfg(test)]
+mod tests;
 
 use parts::Parts;
 

@@ -35,16 +35,21 @@ impl Task {
     /// Tells the machine and the coordinator what has become true meanwhile.
     pub(super) fn after_orders(&mut self) -> Result<(), JobError> {
         let chain = self.head.chain();
-        let durable = self.parts.durable(|id| chain.is_sealed(id));
         let committed = self.parts.committed(|id| chain.is_committed(id));
         if let Some(id) = committed {
             self.coordinator.send(CoordinatorMail::Committed { id, task: self.index });
         }
-        if let Some(id) = durable {
+        // One seal can make several checkpoints durable: nothing else would call for the others.
+        while let Some(id) = self.newly_durable() {
             self.tell_machine(SubtaskEvent::Persisted(id))?;
             self.do_orders()?;
         }
         Ok(())
+    }
+
+    fn newly_durable(&mut self) -> Option<CheckpointId> {
+        let chain = self.head.chain();
+        self.parts.durable(|id| chain.is_sealed(id))
     }
 
     fn send_end_of_data(&mut self) -> bool {
