@@ -2,7 +2,7 @@
 
 use slackwater_core::durable::{Disk, DiskError};
 use slackwater_core::ids::CheckpointId;
-use slackwater_mem::segment::verify_segment;
+use slackwater_mem::segment::{RestoreCause, RestoreError, SegmentRef, verify_segment};
 
 use crate::blocking::Blocking;
 use crate::checkpoint::Manifest;
@@ -76,14 +76,46 @@ pub fn read_manifest<D: Disk>(
 
 /// Reads every byte of every segment of a checkpoint. A sentence for each that is not as it was written.
 pub fn verify_segments<D: Disk>(disk: &mut D, folder: &str, manifest: &Manifest) -> Vec<String> {
-    let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
-    let segments = subtasks.filter_map(|subtask| subtask.segment.as_ref());
-    segments
-        .filter_map(|segment| {
-            let path = paths::join(folder, &segment.file_name);
-            verify_segment(disk, &path, segment).err().map(|why| why.to_string())
-        })
+    let paths = segments(manifest).map(|segment| (segment, paths::join(folder, &segment.file_name)));
+    paths
+        .filter_map(|(segment, path)| verify_segment(disk, &path, segment).err())
+        .map(|why| why.to_string())
         .collect()
+}
+
+/// The first thing that is wrong with a checkpoint's segments. That this process cannot look at them for now
+/// is an error instead: to pass a sound checkpoint over would take back what sinks have committed.
+fn first_damage<D: Disk>(
+    disk: &mut D,
+    folder: &str,
+    manifest: &Manifest,
+) -> Result<Option<String>, JobError> {
+    for segment in segments(manifest) {
+        let path = paths::join(folder, &segment.file_name);
+        match verify_segment(disk, &path, segment) {
+            Ok(_) => {}
+            Err(RestoreError { cause: RestoreCause::Disk(error), .. }) if is_passing(error) => {
+                return Err(JobError::disk(&path, error));
+            }
+            Err(why) => return Ok(Some(why.to_string())),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an error says something of this process or moment, not of the file: no permission, no memory, too
+/// many open files.
+const fn is_passing(error: DiskError) -> bool {
+    const EPERM: i32 = 1;
+    const ENOMEM: i32 = 12;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.errno, EPERM | ENOMEM | DiskError::ACCESS | ENFILE | EMFILE)
+}
+
+fn segments(manifest: &Manifest) -> impl Iterator<Item = &SegmentRef> {
+    let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
+    subtasks.filter_map(|subtask| subtask.segment.as_ref())
 }
 
 /// Looks through a job's folder for the checkpoint to go on from.
@@ -104,8 +136,7 @@ pub fn find<D: Disk>(disk: &mut D, folder: &str) -> Result<Found, JobError> {
             }
             Some(Ok(_)) if found.newest.is_some() => found.retained.push(id),
             Some(Ok(manifest)) => {
-                let damages = verify_segments(disk, folder, &manifest);
-                if let Some(reason) = damages.into_iter().next() {
+                if let Some(reason) = first_damage(disk, folder, &manifest)? {
                     found.passed_over.push(PassedOver { id, reason });
                 } else {
                     found.retained.push(id);

@@ -151,15 +151,17 @@ fn a_job_without_a_sound_checkpoint_starts_afresh_and_says_so() {
     assert_eq!((job.resumed_from, job.passed_over.len()), (None, ids.len()));
 }
 
-/// A disk on which no file can be made from a moment on.
+/// A disk that refuses one kind of operation from a moment on.
 #[derive(Debug)]
-struct Filling {
+struct Refusing {
     disk: Disk,
-    files_left: u32,
+    error: DiskError,
+    /// So many are carried out before.
+    left: u32,
     refused: Vec<Token>,
 }
 
-impl slackwater_core::durable::Disk for Filling {
+impl slackwater_core::durable::Disk for Refusing {
     type Block = <Disk as slackwater_core::durable::Disk>::Block;
     type Frozen = FrozenRun;
 
@@ -176,21 +178,20 @@ impl slackwater_core::durable::Disk for Filling {
         token: Token,
         operation: Operation<'p, Self::Block, FrozenRun>,
     ) -> Result<(), Operation<'p, Self::Block, FrozenRun>> {
-        if matches!(operation, Operation::CreateFile { .. }) {
-            if self.files_left == 0 {
+        if operation.kind() == self.error.operation {
+            if self.left == 0 {
                 self.refused.push(token);
                 return Ok(());
             }
-            self.files_left -= 1;
+            self.left -= 1;
         }
         self.disk.submit(token, operation)
     }
 
     fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<Self::Block>>) -> usize {
-        let error = DiskError { operation: OperationKind::CreateFile, errno: DiskError::NO_SPACE };
         let mut count = self.disk.reap(wait, out);
         while let Some(token) = self.refused.pop() {
-            let outcome = slackwater_core::durable::Outcome::Failed(error);
+            let outcome = slackwater_core::durable::Outcome::Failed(self.error);
             out.push(Completion { token, outcome }).unwrap();
             count += 1;
         }
@@ -209,9 +210,10 @@ impl slackwater_core::durable::Disk for Filling {
 #[test]
 fn a_full_disk_ends_the_job_in_one_clear_line_and_nothing_is_lost() {
     let (disk, committed) = (Disk::new(), Committed::default());
-    for files_left in 0..6 {
-        let full = Filling { disk: disk.clone(), files_left, refused: Vec::new() };
-        let options = JobOptions { memory_limit_bytes: 64 << 20, ..options(u64::from(files_left) + 1) };
+    for left in 0..6 {
+        let error = DiskError { operation: OperationKind::CreateFile, errno: DiskError::NO_SPACE };
+        let full = Refusing { disk: disk.clone(), error, left, refused: Vec::new() };
+        let options = JobOptions { memory_limit_bytes: 64 << 20, ..options(u64::from(left) + 1) };
         let job = Job::assemble(keyed_job(&committed, 2), full, Now::default(), &options);
         let failure = match job {
             Ok(job) => run(job).unwrap_err(),
@@ -222,6 +224,30 @@ fn a_full_disk_ends_the_job_in_one_clear_line_and_nothing_is_lost() {
     }
     run(assemble_keyed(&disk, &committed, 99, 2).unwrap()).unwrap();
     assert_tallied(&committed);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_looked_at_for_now_is_not_passed_over() {
+    let (mut disk, committed) = (Disk::new(), Committed::default());
+    drive_rounds(&mut assemble_keyed(&disk, &committed, 1, 2).unwrap(), 80);
+    let sound = crate::recovery::find(&mut disk, "tally").unwrap();
+    let newest = sound.newest.unwrap().id;
+    let without_manifest = sound.incomplete.iter().filter(|id| **id > newest).count();
+    let left = u32::try_from(without_manifest).unwrap() + 1;
+    for (errno, is_damage) in [(DiskError::ACCESS, false), (24, false), (DiskError::IO, true)] {
+        // The newest manifest can be read, its segments cannot.
+        let error = DiskError { operation: OperationKind::OpenFile, errno };
+        let mut refusing = Refusing { disk: disk.clone(), error, left, refused: Vec::new() };
+        let found = crate::recovery::find(&mut refusing, "tally");
+        match found {
+            Err(JobError::Disk { path, error: told }) if !is_damage => {
+                assert_eq!(told, error);
+                assert!(path.ends_with(".seg"), "{path}");
+            }
+            Ok(found) if is_damage => assert!(found.newest.is_none() && !found.passed_over.is_empty()),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// Steps actors in a random order, so that the disk and some subtasks fall far behind, until all have
