@@ -4,7 +4,6 @@ mod furthest;
 mod progress;
 mod report;
 
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use slackwater::driver::Clock;
 use slackwater::error::JobError;
 use slackwater::inputs::Inputs;
 use slackwater::job::{AssembledJob, JobOptions};
-use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path};
+use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path, make_folder};
 use slackwater::time::Millis;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 
@@ -85,8 +84,10 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
 /// The folder of the parts, made if it is not there.
 fn parts_folder(args: &WordcountArgs) -> Result<PathBuf, Failure> {
     let folder = args.output.clone().unwrap_or_else(|| args.dir.join("output"));
-    let made = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
-    made.map_err(|error| Failure::environment(format!("{} cannot be used: {error}", folder.display())))
+    make_folder(&folder).map_err(|error| failure(&error))?;
+    folder
+        .canonicalize()
+        .map_err(|error| Failure::environment(format!("{} cannot be used: {error}", folder.display())))
 }
 
 fn options(args: &WordcountArgs, parts: &Path) -> Result<WordCountOptions, Failure> {

@@ -66,7 +66,7 @@ impl Storage {
             let (lock, folder) = (FolderLock { _file: None }, String::new());
             return Ok(Self { disk: OpenDisk::Mem(MemDisk::new()), folder, lock, notes: Vec::new() });
         }
-        fs::create_dir_all(folder).map_err(|error| storage_error(folder, error))?;
+        make_folder(folder)?;
         let lock = FolderLock::take(folder)?;
         let path = disk_path(folder)?;
         let mut notes = Vec::new();
@@ -139,6 +139,32 @@ impl FolderLock {
     }
 }
 
+/// Makes a folder, and those it lies in, that are still there after a loss of power.
+///
+/// # Errors
+/// [`JobError::Storage`] with what the system said.
+pub fn make_folder(folder: &Path) -> Result<(), JobError> {
+    make_durably(folder).map_err(|error| storage_error(folder, error))
+}
+
+fn make_durably(folder: &Path) -> io::Result<()> {
+    let parent = match folder.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    make_durably(parent)?;
+    match fs::create_dir(folder) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        made => made?,
+    }
+    File::open(parent)?.sync_all()
+}
+
 /// The path by which a job's disk knows an existing file or folder: from the root of the file system, without
 /// the leading slash.
 ///
@@ -191,6 +217,17 @@ mod tests {
         assert!(matches!(second, Err(JobError::FolderInUse { .. })), "{second:?}");
         drop(first);
         assert!(Storage::open(folder.path(), StorageKind::Auto).is_ok());
+    }
+
+    #[test]
+    fn a_folder_is_made_with_those_it_lies_in() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("one/two/three");
+        for _again in 0..2 {
+            super::make_folder(&folder).unwrap();
+            assert!(folder.is_dir());
+        }
+        assert!(Storage::open(&root.path().join("four/five"), StorageKind::Mmap).is_ok());
     }
 
     #[test]
