@@ -24,7 +24,9 @@ struct World<'a> {
     gate: Gate<1>,
     channels: [&'a [Item]; 2],
     taken: [usize; 2],
-    started: Option<u64>,
+    /// Where reading has stopped, by the gate's orders.
+    blocked: [bool; 2],
+    started: [bool; 4],
     ended: [bool; 4],
     log: Vec<(u16, Item)>,
 }
@@ -35,7 +37,7 @@ impl World<'_> {
         let choices = [0u16, 1].map(|channel| {
             let index = usize::from(channel);
             let item = self.channels[index].get(self.taken[index]).copied();
-            item.filter(|_| !self.gate.is_blocked(ChannelIndex(channel)))
+            item.filter(|_| !self.blocked[index])
         });
         let mut orders = 0;
         for (channel, item) in (0u16..).zip(choices) {
@@ -55,12 +57,8 @@ impl World<'_> {
         let left = self.channels.iter().zip(self.taken).any(|(items, taken)| taken < items.len());
         assert!(!left, "a channel stays blocked: {:?}", self.log);
         assert!(self.gate.is_finished(), "{:?}", self.log);
-        assert!(
-            self.started.is_none_or(|id| self.ended[index(id)]),
-            "{:?} has no end: {:?}",
-            self.started,
-            self.log
-        );
+        let open = self.started.iter().zip(self.ended).position(|(started, ended)| *started && !ended);
+        assert_eq!(open, None, "a checkpoint has no end: {:?}", self.log);
     }
 
     fn take(&mut self, channel: u16, item: Item) {
@@ -88,19 +86,28 @@ impl World<'_> {
                 }
                 GateAction::AbortCheckpoint { id, .. } => {
                     self.end(id.0);
-                    // The marker of a later checkpoint drops the one that was being aligned.
-                    let dropped = self.started.filter(|&old| old < id.0 && !self.ended[index(old)]);
-                    if let (Item::Cancel(_), Some(old)) = (item, dropped) {
-                        self.ended[index(old)] = true;
+                    if let Item::Cancel(_) = item {
+                        self.drop_older(id.0);
                     }
                 }
-                GateAction::Block(_) => {
+                GateAction::Block(channel) => {
                     let Item::Barrier(id) = item else { panic!("blocked without a barrier: {:?}", self.log) };
-                    self.started = self.started.max(Some(id));
+                    self.started[index(id)] = true;
+                    self.blocked[usize::from(channel.0)] = true;
                 }
-                GateAction::Resume(_) => {}
+                GateAction::Resume(channels) => {
+                    channels.iter().for_each(|channel| self.blocked[usize::from(channel)] = false);
+                }
             }
         }
+        let blocked = [0, 1].map(|channel| self.gate.is_blocked(ChannelIndex(channel)));
+        assert_eq!(self.blocked, blocked, "orders and state differ: {:?}", self.log);
+    }
+
+    /// The cancel marker of a later checkpoint drops those being aligned.
+    fn drop_older(&mut self, id: u64) {
+        let older = self.started.iter().zip(&mut self.ended).take(index(id));
+        older.for_each(|(started, ended)| *ended |= *started);
     }
 
     fn end(&mut self, id: u64) {
@@ -150,8 +157,15 @@ fn every_order_of_two_channels_cuts_exactly_and_ends_every_checkpoint_once() {
         {
             let gate = Gate::new(2, GateOptions { count_ended_channels }).unwrap();
             let channels = [left.as_slice(), right.as_slice()];
-            let world =
-                World { gate, channels, taken: [0; 2], started: None, ended: [false; 4], log: Vec::new() };
+            let world = World {
+                gate,
+                channels,
+                taken: [0; 2],
+                blocked: [false; 2],
+                started: [false; 4],
+                ended: [false; 4],
+                log: Vec::new(),
+            };
             orders += world.explore();
         }
     }
