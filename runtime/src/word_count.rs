@@ -83,6 +83,11 @@ pub fn word_count(inputs: Inputs, options: &WordCountOptions) -> (JobBuilder, To
     // A word is a key; longer ones than a key may be are refused where they are read, with their place.
     let lines =
         LineOptions { cut_long_lines_at: Some(is_space), line_len_max: KEY_LEN_MAX as u64, ..options.lines };
+    // The state of one sink is not the other's: a job cannot be taken up with the other kind of output.
+    let sink = match emit {
+        Emit::Final => "output",
+        Emit::Updates => "updates",
+    };
     let totals = Totals::new(parallelism);
     let slots = totals.clone();
     let mut job = JobBuilder::new("wordcount", options.max_parallelism);
@@ -92,6 +97,6 @@ pub fn word_count(inputs: Inputs, options: &WordCountOptions) -> (JobBuilder, To
     .flat_map("words", |line: &[u8], out: &mut Output<'_, [u8]>| for_each_word(line, |word| out.emit(word)))
     .key_by::<Bytes, _>(|word: &[u8]| word)
     .process("counts", parallelism, move |info| Count::new(emit, slots.slot(info.index)))
-    .sink("output", move |info| FileSink::new(output.clone(), info, parts));
+    .sink(sink, move |info| FileSink::new(output.clone(), info, parts));
     (job, totals)
 }

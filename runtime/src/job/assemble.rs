@@ -70,6 +70,7 @@ where
         .into_iter()
         .for_each(|sentence| wiring.shared.note(sentence));
     if let Some(finished) = manifest.filter(|manifest| manifest.is_finished) {
+        super::restore::check_sources(&mut heads, &states)?;
         return Err(JobError::AlreadyFinished { checkpoint: finished.id });
     }
     let restore = Restore { folder: &folder, template: &template, states, max_parallelism, options };

@@ -74,6 +74,15 @@ pub(super) fn recover_sinks(
     Ok(notes)
 }
 
+/// Whether the sources' inputs are those of the checkpoint, for a job that has nothing else to restore.
+///
+/// # Errors
+/// What a source said.
+pub(super) fn check_sources(heads: &mut Heads, states: &RestoredStates<'_>) -> Result<(), JobError> {
+    let mut heads = heads.iter_mut().flatten();
+    heads.try_for_each(|(info, head)| head.restore(states, info).map_err(|error| failed(info, &error)))
+}
+
 /// What subtasks are restored from.
 pub(super) struct Restore<'a> {
     pub(super) folder: &'a str,

@@ -195,3 +195,24 @@ fn an_input_that_changed_since_the_checkpoint_is_refused() {
     let error = run.assemble().map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("input `text` has shrunk from"), "{error}");
 }
+
+#[test]
+fn a_finished_job_does_not_pass_for_one_over_other_inputs() {
+    let text = text(10_000);
+    let mut run = Run::new(&text, Emit::Final);
+    let (mut job, _) = run.assemble().unwrap();
+    assert!(drive(&mut job.take_actors(), 10_000));
+    run.inputs = Inputs::in_memory([("other", &text[1..])]).unwrap();
+    let error = run.assemble().map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("input `other` has shrunk from"), "{error}");
+}
+
+#[test]
+fn a_job_is_not_taken_up_with_another_kind_of_output() {
+    let mut run = Run::new(&text(80_000), Emit::Updates);
+    let (mut job, _) = run.assemble().unwrap();
+    assert!(!drive(&mut job.take_actors(), 60));
+    run.options.emit = Emit::Final;
+    let error = run.assemble().map(|_| ()).unwrap_err();
+    assert!(matches!(error, JobError::OtherJob { .. }), "{error}");
+}
