@@ -6,6 +6,8 @@ use crate::heap::Value;
 
 mod bytes;
 mod plain;
+#[cfg(test)]
+mod tests;
 
 pub use bytes::{Bytes, Utf8};
 pub use plain::{Plain, PlainData};

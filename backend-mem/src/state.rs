@@ -151,3 +151,60 @@ impl From<HeapError> for StateError {
         Self::Heap(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+
+    use super::*;
+    use crate::codec::{Bytes, Plain, Utf8};
+    use crate::heap::HeapOptions;
+
+    fn heap(max_parallelism: MaxParallelism) -> Heap {
+        let key_groups = max_parallelism.all_key_groups();
+        let options = HeapOptions { frame_size: 256, memory_limit_bytes: 8 << 20, key_groups, hash_seed: 3 };
+        Heap::new(options).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_set_changed_and_removed_by_its_key() {
+        let max_parallelism = MaxParallelism::new(16).unwrap();
+        let mut heap = heap(max_parallelism);
+        let counts =
+            ValueState::<Utf8, Plain<u64>>::register(&mut heap, "count", "words", max_parallelism).unwrap();
+        for word in ["a", "b", "a", "a"] {
+            counts.update(&mut heap, word, |count| count.unwrap_or(0) + 1).unwrap();
+        }
+        assert_eq!((counts.get(&heap, "a"), counts.get(&heap, "b")), (Ok(Some(3)), Ok(Some(1))));
+        counts.put(&mut heap, "b", &9).unwrap();
+        assert_eq!(counts.remove(&mut heap, "a"), Ok(true));
+        assert_eq!((counts.get(&heap, "a"), counts.get(&heap, "b")), (Ok(None), Ok(Some(9))));
+        assert_eq!(heap.len(counts.id()), 1);
+    }
+
+    #[test]
+    fn a_value_may_change_its_length() {
+        let max_parallelism = MaxParallelism::new(4).unwrap();
+        let mut heap = heap(max_parallelism);
+        let texts = ValueState::<Plain<i32>, Utf8>::register(&mut heap, "op", "s", max_parallelism).unwrap();
+        for _ in 0..600 {
+            texts.update(&mut heap, &5, |text| text.unwrap_or_default() + "x").unwrap();
+        }
+        assert_eq!(texts.get(&heap, &5), Ok(Some("x".repeat(600))));
+        texts.update(&mut heap, &5, |_| String::new()).unwrap();
+        assert_eq!(texts.get(&heap, &5), Ok(Some(String::new())));
+    }
+
+    #[test]
+    fn bytes_that_the_codec_did_not_write_stay_and_are_named() {
+        let max_parallelism = MaxParallelism::new(1).unwrap();
+        let mut heap = heap(max_parallelism);
+        let numbers =
+            ValueState::<Bytes, Plain<u32>>::register(&mut heap, "op", "s", max_parallelism).unwrap();
+        heap.put(numbers.id(), KeyGroup(0), b"k", &[1, 2]).unwrap();
+        let malformed = Malformed { codec: Plain::<u32>::ID, len: 2 };
+        let changed = numbers.update(&mut heap, b"k", |_| 7);
+        assert_eq!(changed, Err(StateError::Malformed(malformed)));
+        assert!(heap.get(numbers.id(), KeyGroup(0), b"k").unwrap().unwrap().is(&[1, 2]));
+    }
+}
