@@ -238,6 +238,8 @@ impl CoordinatorActor {
 
     fn act(&mut self, now: Now, action: Action) -> Result<(), JobError> {
         match action {
+            // Nothing is left that another checkpoint could cover; its folder would stay incomplete.
+            CoordinatorAction::PrepareLocation(_) if matches!(self.end, End::Committing { .. }) => {}
             CoordinatorAction::PrepareLocation(id) => {
                 self.pending.insert(id, Pending { barrier: None, parts: BTreeMap::new(), manifest: None });
                 self.writer.send(WriterMail::PrepareLocation(id));
