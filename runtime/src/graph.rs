@@ -30,7 +30,12 @@ pub struct JobBuilder {
     pub(crate) name: String,
     pub(crate) max_parallelism: u32,
     pub(crate) vertices: Vec<Vertex>,
+    /// Channels of the first exchange that has too many; they were not made.
+    channels_wanted: Option<usize>,
 }
+
+/// The most channels of one exchange: 512 subtasks to 512, about 600 MB of queues.
+const CHANNELS_MAX: usize = 1 << 18;
 
 /// Operators that run chained, with their subtasks.
 pub(crate) struct Vertex {
@@ -48,7 +53,7 @@ impl JobBuilder {
     /// A job without operators. `max_parallelism` is how many key groups it has, 1 to 32768: the most
     /// subtasks that a keyed operator can ever have. It cannot change once there is a checkpoint.
     pub fn new(name: impl Into<String>, max_parallelism: u32) -> Self {
-        Self { name: name.into(), max_parallelism, vertices: Vec::new() }
+        Self { name: name.into(), max_parallelism, vertices: Vec::new(), channels_wanted: None }
     }
 
     /// Adds a source with `parallelism` subtasks; `make` makes the instance of each.
@@ -98,7 +103,13 @@ impl JobBuilder {
                 return Err(JobError::ParallelismAboveMaximum { operator, parallelism, max_parallelism });
             }
         }
-        Ok(max)
+        match self.channels_wanted {
+            Some(wanted) => {
+                let what = "channels between two operators";
+                Err(JobError::CapacityExceeded { what, wanted, limit: CHANNELS_MAX })
+            }
+            None => Ok(max),
+        }
     }
 }
 
@@ -211,7 +222,13 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
     ) -> (&'j mut JobBuilder, Vec<Vec<Receiver<R>>>) {
         let mut inputs: Vec<Vec<Receiver<R>>> = next.signals.iter().map(|_| Vec::new()).collect();
         let mut outputs: Vec<Vec<Sender<R>>> = Vec::new();
-        for from in &self.vertex.signals {
+        let wanted = self.vertex.signals.len() * next.signals.len();
+        if wanted > CHANNELS_MAX {
+            // The job will be refused before any head is built.
+            self.job.channels_wanted.get_or_insert(wanted);
+        }
+        let from = self.vertex.signals.iter().filter(|_| wanted <= CHANNELS_MAX);
+        for from in from {
             let channels = next.signals.iter().zip(&mut inputs).map(|(to, inputs)| {
                 let (sender, receiver) = channel(from, to);
                 inputs.push(receiver);
