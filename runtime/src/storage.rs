@@ -1,5 +1,7 @@
 //! Opens a folder for a job: which disk, and that no other process works on it.
 
+mod memory;
+
 use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,6 +16,8 @@ use crate::error::JobError;
 use crate::graph::JobBuilder;
 use crate::job::{AssembledJob, Job, JobOptions};
 use crate::paths;
+
+pub use self::memory::Memory;
 
 /// The file whose lock says that a process works on the folder.
 const LOCK: &str = ".lock";
@@ -91,6 +95,15 @@ impl Storage {
             OpenDisk::Uring(_) => "uring",
             OpenDisk::Mmap(_) => "mmap",
             OpenDisk::Mem(_) => "mem",
+        }
+    }
+
+    /// The files of a job on [`StorageKind::Mem`], to take its output from when it has ended.
+    #[must_use]
+    pub fn memory(&self) -> Option<Memory> {
+        match &self.disk {
+            OpenDisk::Mem(disk) => Some(Memory { disk: disk.clone() }),
+            OpenDisk::Uring(_) | OpenDisk::Mmap(_) => None,
         }
     }
 
