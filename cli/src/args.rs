@@ -107,15 +107,21 @@ pub(crate) struct FolderArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmitArg {
+    /// Each word once, when the input ends.
     Final,
+    /// Every change of a count.
     Updates,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StorageArg {
+    /// io_uring where it is available, mapped files elsewhere.
     Auto,
+    /// io_uring.
     Uring,
+    /// Mapped files.
     Mmap,
+    /// Memory: nothing survives a kill, and the output is written when the job has ended.
     Mem,
 }
 

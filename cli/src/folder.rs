@@ -104,7 +104,8 @@ fn disk(job: &Path) -> Result<MmapDisk<FrozenRun>, Failure> {
     MmapDisk::new(job).map_err(|error| Failure::reading(job, &error))
 }
 
-fn folders(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// The folders in a folder, in the order of their names.
+pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = fs::read_dir(folder).map_err(|error| Failure::reading(folder, &error))?;
     let mut folders = Vec::new();
     for entry in entries {
@@ -117,7 +118,8 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(folders)
 }
 
-fn checkpoint_id(folder: &Path) -> Option<CheckpointId> {
+/// The checkpoint whose folder has this name.
+pub(crate) fn checkpoint_id(folder: &Path) -> Option<CheckpointId> {
     let name = folder.file_name()?.to_str()?;
     name.strip_prefix("chk-")?.parse().ok().map(CheckpointId)
 }

@@ -1,5 +1,6 @@
 //! `wordcount`: the job itself, with its bar and its report.
 
+mod folders;
 mod furthest;
 mod progress;
 mod report;
@@ -33,6 +34,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// Counts the words. Never false: a count is right, or there is an error.
 pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let clock = Clock::start();
+    folders::refuse_other_job(&args.dir)?;
     let inputs = Inputs::files(args.inputs.iter().cloned())
         .map_err(|error| Failure::environment(error.to_string()))?;
     let input_bytes = inputs.total_bytes();
@@ -41,6 +43,12 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let storage = Storage::open(&args.dir, kind(args.storage)).map_err(|error| failure(&error))?;
     storage.notes().iter().for_each(|note| output::note(note));
     let storage_name = storage.name();
+    let memory = storage.memory();
+    if memory.is_some() {
+        folders::refuse_parts(&parts)?;
+    } else {
+        folders::tie(&args.dir, &parts, args.emit, attempt(&clock))?;
+    }
     let (builder, totals) = word_count(inputs, &options(args, &parts)?);
     let (job, _lock) = match storage.assemble(builder, clock.now(), &job_options(args, &clock)) {
         Ok(assembled) => assembled,
@@ -50,7 +58,7 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
         }
         Err(error) => return Err(failure(&error)),
     };
-    let furthest = Furthest::open(&args.dir);
+    let furthest = Furthest::open(memory.is_none().then_some(args.dir.as_path()));
     let start = job.observer().progress().bytes_restored;
     tell_start(args, &job, start);
     let observer = job.observer();
@@ -67,6 +75,7 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     });
     bar.end();
     let report = ended.map_err(|error| failure(&error))?;
+    memory.map_or(Ok(()), |memory| memory.copy_out(&parts)).map_err(|error| failure(&error))?;
     furthest.note(start + report.bytes_read);
     let outcome = Outcome {
         report,
@@ -85,9 +94,13 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
 fn parts_folder(args: &WordcountArgs) -> Result<PathBuf, Failure> {
     let folder = args.output.clone().unwrap_or_else(|| args.dir.join("output"));
     make_folder(&folder).map_err(|error| failure(&error))?;
-    folder
+    let parts = folder
         .canonicalize()
-        .map_err(|error| Failure::environment(format!("{} cannot be used: {error}", folder.display())))
+        .map_err(|error| Failure::environment(format!("{} cannot be used: {error}", folder.display())))?;
+    if args.dir.canonicalize().is_ok_and(|dir| dir == parts) {
+        return Err(Failure::usage("--output and --dir must be two folders"));
+    }
+    Ok(parts)
 }
 
 fn options(args: &WordcountArgs, parts: &Path) -> Result<WordCountOptions, Failure> {
@@ -103,14 +116,17 @@ fn options(args: &WordcountArgs, parts: &Path) -> Result<WordCountOptions, Failu
     })
 }
 
+/// Two starts within a millisecond are two processes, and the lock lets only one of them go on.
+fn attempt(clock: &Clock) -> u64 {
+    clock.now().wall.0 << 20 | u64::from(std::process::id())
+}
+
 fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
-    // Two starts within a millisecond are two processes, and the lock lets only one of them go on.
-    let attempt = clock.now().wall.0 << 20 | u64::from(std::process::id());
     JobOptions {
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
         retained: usize::from(args.retain),
         memory_limit_bytes: args.memory_limit_mib << 20,
-        ..JobOptions::new(attempt)
+        ..JobOptions::new(attempt(clock))
     }
 }
 
@@ -129,6 +145,9 @@ fn tell_start(args: &WordcountArgs, job: &AssembledJob, start: u64) {
             "checkpoint {} is passed over and left in place: {}",
             passed.id, passed.reason
         ));
+    }
+    if job.resumed_from.is_none() && !job.passed_over.is_empty() {
+        output::note("no checkpoint is sound: starting from the beginning");
     }
     if let Some(id) = job.resumed_from {
         output::note(&format!("going on from checkpoint {id}, behind {} of the input", output::bytes(start)));

@@ -15,10 +15,10 @@ pub(crate) struct Furthest {
 }
 
 impl Furthest {
-    /// Opens the note of earlier runs below `folder`.
-    pub(crate) fn open(folder: &Path) -> Self {
-        let path = folder.join(".furthest");
-        let file = File::options().create(true).truncate(false).read(true).write(true).open(path).ok();
+    /// Opens the note of earlier runs below `folder`; without a folder nothing is remembered.
+    pub(crate) fn open(folder: Option<&Path>) -> Self {
+        let open = |path| File::options().create(true).truncate(false).read(true).write(true).open(path).ok();
+        let file = folder.and_then(|folder| open(folder.join(".furthest")));
         let mut bytes = [0; 8];
         let is_whole = file.as_ref().is_some_and(|file| file.read_exact_at(&mut bytes, 0).is_ok());
         Self { file, before: if is_whole { u64::from_le_bytes(bytes) } else { 0 } }
@@ -45,12 +45,12 @@ mod tests {
     #[test]
     fn what_lies_between_the_checkpoint_and_the_kill_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Furthest::open(folder.path());
+        let first = Furthest::open(Some(folder.path()));
         assert_eq!(first.replayed(0), 0);
         first.note(700);
         first.note(1000);
         drop(first);
-        let second = Furthest::open(folder.path());
+        let second = Furthest::open(Some(folder.path()));
         assert_eq!(second.replayed(600), 400);
         assert_eq!(second.replayed(1000), 0);
     }
