@@ -1,0 +1,18 @@
+//! The command as a user meets it: the built program, its exit codes, its lines and what it leaves on disk.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "the helpers of tests fail like tests, and say what is skipped"
+)]
+
+mod damaged;
+mod demo;
+mod full_disk;
+mod kills;
+mod memory;
+mod refused;
+mod report;
+mod support;
+mod verify;
+mod words;
