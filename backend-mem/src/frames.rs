@@ -251,8 +251,9 @@ impl<A: ArenaHandle> FrameStore<A> {
             return Err(HeapError::Broken { what: "a live run is not in use" });
         };
         let copy = self.take(order)?;
-        if let Some((from, to)) = self.read_and_write(run, copy) {
-            to.copy_from_slice(from);
+        match self.read_and_write(run, copy) {
+            Some((from, to)) if from.len() == to.len() => to.copy_from_slice(from),
+            _ => return Err(HeapError::Broken { what: "a copy has not the length of its run" }),
         }
         self.retire(run);
         Ok(copy)
@@ -274,17 +275,14 @@ impl<A: ArenaHandle> FrameStore<A> {
     /// Looks for released snapshots. What was retired under one is now retired under the one before it, or
     /// waits to become free. Constant time.
     pub(crate) fn collect(&mut self) {
-        let mut index = 0;
-        while let Some(alive) = self.snapshots.get(index) {
+        for alive in core::mem::take(&mut self.snapshots) {
             let released = self.side.handle().arena().slots().is_released(alive.slot);
-            if !released && !is_mutant("heap_early_release") {
-                index += 1;
-                continue;
+            if released || is_mutant("heap_early_release") {
+                let heir = self.snapshots.last_mut().map_or(&mut self.waiting, |before| &mut before.retired);
+                *heir = join(&mut self.side, alive.retired, *heir);
+            } else if self.snapshots.push(alive).is_err() {
+                debug_assert!(false, "no more are kept than there were");
             }
-            let retired = self.snapshots.remove(index).retired;
-            let heir = index.checked_sub(1).and_then(|before| self.snapshots.get_mut(before));
-            let heir = heir.map_or(&mut self.waiting, |before| &mut before.retired);
-            *heir = join(&mut self.side, retired, *heir);
         }
     }
 

@@ -87,7 +87,7 @@ impl<A: ArenaHandle> Heap<A> {
         bytes: &[u8],
         digest: u64,
     ) -> Result<OverflowRef, HeapError> {
-        let room = self.frames.geometry().frame_size() - OVERFLOW_BYTES_OFFSET;
+        let room = self.frames.geometry().frame_size().saturating_sub(OVERFLOW_BYTES_OFFSET).max(1);
         let mut next = NO_PAGE;
         let mut written = 0;
         for part in bytes.chunks(room).rev() {

@@ -1,4 +1,4 @@
-//! What a firmware would link: every machine of `core`, driven by data that no compiler can foresee.
+//! What a firmware would link: every machine of `core` and a state heap in its own memory, driven by data that no compiler can foresee.
 //!
 //! Built for a microcontroller and linked by `.ci/nostd`, which fails if anything in here can panic. On other
 //! targets this crate is empty, so that it does no harm among crates with `std`.
@@ -10,6 +10,7 @@ mod data;
 mod decoders;
 mod encoders;
 mod files;
+mod heaps;
 mod machines;
 mod queues;
 
@@ -55,6 +56,7 @@ fn canary(data: &mut Data) -> u32 {
 firmware! { firmware_canary => canary }
 
 firmware! {
+    firmware_heap => heaps::small,
     firmware_gate => machines::gate,
     firmware_subtask => machines::subtask,
     firmware_coordinator => machines::coordinator,
