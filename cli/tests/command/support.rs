@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use slackwater::checkpoint::Manifest;
 use slackwater::word_count::plain::add_counts;
 use tempfile::TempDir;
 
@@ -127,7 +128,8 @@ impl Place {
         told(self.command(args).arg("--json"))
     }
 
-    /// Starts a word count and kills it once it has completed so many checkpoints. False if it ended before.
+    /// Starts a word count and kills it once it has completed so many checkpoints. False if it had come to its
+    /// end by then.
     pub(crate) fn killed(&self, checkpoints: u64, args: &[&str]) -> bool {
         let mut command = self.command(args);
         command.arg("--events").stdout(Stdio::piped()).stderr(Stdio::null());
@@ -139,7 +141,14 @@ impl Place {
         };
         let is_due = events.any(|event| is_due(&event));
         child.0.kill().unwrap();
-        is_due && !child.0.wait().unwrap().success()
+        let was_killed = is_due && !child.0.wait().unwrap().success();
+        // The kill may have come between the last checkpoint and the end of the process.
+        was_killed && !self.is_finished()
+    }
+
+    fn is_finished(&self) -> bool {
+        let manifest = fs::read(self.newest().1.join("_metadata")).unwrap();
+        Manifest::decode(&manifest).unwrap().is_finished
     }
 
     #[track_caller]
