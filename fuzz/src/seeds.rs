@@ -48,7 +48,7 @@ fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
         let group = KeyGroup(u16::from(number % 3));
         heap.put(words, group, &[number; 4], &[number; 8]).expect("room for it");
         if number % 10 == 0 {
-            heap.put(other, group, &vec![number; 300], &vec![1; 200]).expect("room for it");
+            heap.put(other, group, &vec![number; 300], &[1; 200]).expect("room for it");
         }
     }
     let spec = SegmentSpec {

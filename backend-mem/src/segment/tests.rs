@@ -64,14 +64,15 @@ fn entries_of(snapshot: &Snapshot) -> Entries {
 fn filled(frame_size: u32, groups: RangeInclusive<u16>, count: u32) -> Heap {
     let mut heap = heap(frame_size, groups.clone());
     let states = ["small", "large", "never"].map(|name| heap.register("op", name, BYTES, BYTES).unwrap());
-    for number in 0..count {
-        let group = KeyGroup(groups.start() + (number % u32::try_from(groups.len()).unwrap()) as u16);
+    for (number, group) in (0..count).zip(groups.cycle()) {
+        let group = KeyGroup(group);
+        let [low, ..] = number.to_le_bytes();
         let key = format!("key-{number}");
         heap.put(states[0], group, key.as_bytes(), &number.to_le_bytes()).unwrap();
         if number % 8 == 0 {
-            let key = vec![number as u8; (number % 700) as usize + 4];
+            let key = vec![low; (number % 700) as usize + 4];
             let key = [&number.to_le_bytes(), key.as_slice()].concat();
-            let value = vec![!number as u8; (number as usize * 37) % 9000];
+            let value = vec![!low; (number as usize * 37) % 9000];
             heap.put(states[1], group, &key, &value).unwrap();
         }
     }
