@@ -18,7 +18,7 @@ use crate::sim_disk::SimDisk;
 /// Far more than any run here takes.
 const STEPS_MAX: u64 = 200_000;
 /// Enough for more than three checkpoints.
-const TEXT_LEN: usize = 18_000;
+const TEXT_LEN: usize = 14_000;
 const OUTPUT: &str = "out";
 
 /// A word count that can be run again and again on one disk after another.
