@@ -8,8 +8,9 @@ use super::tables::{self, directory_index};
 use super::{Heap, HeapError};
 use crate::arena::{ArenaHandle, FrameId};
 
-/// A directory may be this many bits deeper than one of evenly filled pages would be.
-const DEPTH_SLACK: u8 = 3;
+/// A directory may be this many bits deeper than one of evenly filled pages would be: a restore brings keys in
+/// the order of their hashes, and its first pages need the depth of the whole.
+const DEPTH_SLACK: u8 = 12;
 /// And never deeper than this.
 const DEPTH_MAX: u8 = 27;
 

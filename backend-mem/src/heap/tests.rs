@@ -273,3 +273,17 @@ fn a_snapshot_goes_to_another_thread_while_the_heap_goes_on() {
     let handle: &Arc<Arena<'static>> = heap.frames.handle();
     assert_eq!(Arc::strong_count(handle), 1);
 }
+
+#[test]
+fn keys_in_the_order_of_their_hashes_make_no_chains_of_pages() {
+    // The order in which a restore brings them.
+    let mut keys: Vec<[u8; 8]> = (0..20_000_u64).map(u64::to_le_bytes).collect();
+    keys.sort_by_key(|key| hash_key(42, key));
+    let (mut heap, state) = heap(4096, 1);
+    for key in &keys {
+        heap.put(state, KeyGroup(0), key, key).unwrap();
+    }
+    let snapshot = heap.freeze().unwrap();
+    let linked = snapshot.pages(state, KeyGroup(0)).filter(|page| page.lpn() >> 31 != 0).count();
+    assert_eq!(linked, 0, "pages behind others are looked through one after the other");
+}
