@@ -19,6 +19,22 @@ pub struct CodecId<'a> {
     pub name: &'a str,
     /// Its version.
     pub version: u16,
+    /// How many bytes every item takes, if all take the same.
+    pub width: Option<u16>,
+}
+
+impl<'a> CodecId<'a> {
+    /// A codec whose items take the same number of bytes each.
+    #[must_use]
+    pub const fn fixed(name: &'a str, version: u16, width: u16) -> Self {
+        Self { name, version, width: Some(width) }
+    }
+
+    /// A codec whose items take as many bytes as they need.
+    #[must_use]
+    pub const fn variable(name: &'a str, version: u16) -> Self {
+        Self { name, version, width: None }
+    }
 }
 
 /// Turns items into bytes. Equal items give equal bytes.
@@ -62,7 +78,7 @@ pub struct Malformed {
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CodecId { name, version } = self.codec;
+        let CodecId { name, version, .. } = self.codec;
         write!(
             f,
             "{} bytes of state are not what codec {name} version {version} writes; register the codec \

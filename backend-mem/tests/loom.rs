@@ -23,7 +23,7 @@ mod models {
     use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
     use slackwater_mem::{CodecId, FrozenRun, Heap, HeapOptions, Snapshot, StateId};
 
-    const BYTES: CodecId<'static> = CodecId { name: "bytes", version: 1 };
+    const BYTES: CodecId<'static> = CodecId::variable("bytes", 1);
     const GROUP: KeyGroup = KeyGroup(0);
 
     fn heap() -> (Heap, StateId) {

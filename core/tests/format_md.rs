@@ -56,6 +56,8 @@ fn every_constant_has_its_value() {
         ("TAG_DIRTY", page::TAG_DIRTY.into()),
         ("LEN_OVERFLOW", page::LEN_OVERFLOW.into()),
         ("COMPRESSION_NONE", segment::COMPRESSION_NONE.into()),
+        ("STATE_KIND_HASH", segment::STATE_KIND_HASH.into()),
+        ("WIDTH_ANY", segment::WIDTH_ANY.into()),
         ("FLAG_FINISHED", manifest::FLAG_FINISHED.into()),
         ("SUBTASK_FLAG_FINISHED", manifest::SUBTASK_FLAG_FINISHED.into()),
         ("PART_HEADER", checksum::PART_HEADER.into()),

@@ -41,7 +41,7 @@ fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
     let key_groups = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(2) };
     let options = HeapOptions { frame_size: 256, memory_limit_bytes: 4 << 20, key_groups, hash_seed: 1 };
     let mut heap = Heap::new(options).expect("sound options");
-    let bytes = CodecId { name: "bytes", version: 1 };
+    let bytes = CodecId::variable("bytes", 1);
     let words = heap.register("count", "words", bytes, bytes).expect("room for it");
     let other = heap.register("count", "other", bytes, bytes).expect("room for it");
     for number in 0..count {

@@ -9,7 +9,7 @@ pub struct Bytes;
 impl Codec for Bytes {
     type Item = [u8];
 
-    const ID: CodecId<'static> = CodecId { name: "bytes", version: 1 };
+    const ID: CodecId<'static> = CodecId::variable("bytes", 1);
 
     #[inline]
     fn encoded<R>(item: &[u8], with: impl FnOnce(&[u8]) -> R) -> R {
@@ -28,7 +28,7 @@ pub struct Utf8;
 impl Codec for Utf8 {
     type Item = str;
 
-    const ID: CodecId<'static> = CodecId { name: "utf8", version: 1 };
+    const ID: CodecId<'static> = CodecId::variable("utf8", 1);
 
     #[inline]
     fn encoded<R>(item: &str, with: impl FnOnce(&[u8]) -> R) -> R {

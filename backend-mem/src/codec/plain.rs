@@ -73,12 +73,17 @@ impl<T: PlainData> Decode for Plain<T> {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "numbers have few bytes")]
+const fn width_of<W>() -> u16 {
+    size_of::<W>() as u16
+}
+
 macro_rules! plain_numbers {
     ($($number:ty, $wire:ty, $name:literal, $hash:expr;)*) => {$(
         impl PlainData for $number {
             type Wire = $wire;
 
-            const ID: CodecId<'static> = CodecId { name: $name, version: 1 };
+            const ID: CodecId<'static> = CodecId::fixed($name, 1, width_of::<$wire>());
 
             #[inline]
             fn to_wire(self) -> $wire {
@@ -117,7 +122,7 @@ plain_numbers! {
 impl PlainData for bool {
     type Wire = u8;
 
-    const ID: CodecId<'static> = CodecId { name: "bool", version: 1 };
+    const ID: CodecId<'static> = CodecId::fixed("bool", 1, 1);
 
     fn to_wire(self) -> u8 {
         u8::from(self)
@@ -136,7 +141,7 @@ impl PlainData for bool {
 impl PlainData for () {
     type Wire = [u8; 0];
 
-    const ID: CodecId<'static> = CodecId { name: "unit", version: 1 };
+    const ID: CodecId<'static> = CodecId::fixed("unit", 1, 0);
 
     fn to_wire(self) -> [u8; 0] {
         []

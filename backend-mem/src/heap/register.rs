@@ -1,9 +1,10 @@
 //! The names and codecs of a heap's states.
 
+use slackwater_core::format::segment::WIDTH_ANY;
 use slackwater_core::key_group::KeyGroup;
 
 use super::group::{BROKEN, order_of};
-use super::tables::{LIST_AT, NAMES_AT, Walk, state_at};
+use super::tables::{LIST_AT, NAMES_AT, ROW_LEN, Walk, state_at};
 use super::{Heap, HeapError, StateId};
 use crate::arena::{ArenaHandle, FrameId};
 use crate::codec::CodecId;
@@ -16,25 +17,22 @@ impl<'a> Walk<'a> {
     /// A registered state.
     pub(crate) fn state(self, id: StateId) -> Option<StateView<'a>> {
         let run = self.description(id);
-        let number = |index: usize| {
-            self.frames
-                .part(run, index * 2, 2)
-                .try_into()
-                .map_or(0, |bytes| usize::from(u16::from_le_bytes(bytes)))
-        };
+        let number =
+            |index: usize| self.frames.part(run, index * 2, 2).try_into().map_or(0, u16::from_le_bytes);
         let mut offset = NAMES_AT;
-        let mut name = |len: usize| {
+        let mut name = |len: u16| {
+            let len = usize::from(len);
             let bytes = self.frames.part(run, offset, len);
             offset += len;
             core::str::from_utf8(bytes).ok()
         };
-        let version = |index: usize| u16::try_from(number(index)).unwrap_or(0);
+        let width = |width: u16| Some(width).filter(|width| *width != WIDTH_ANY);
         Some(StateView {
             id,
             operator: name(number(0))?,
             name: name(number(1))?,
-            key: CodecId { name: name(number(2))?, version: version(3) },
-            value: CodecId { name: name(number(4))?, version: version(5) },
+            key: CodecId { name: name(number(2))?, version: number(3), width: width(number(6)) },
+            value: CodecId { name: name(number(4))?, version: number(5), width: width(number(7)) },
             entries: self.entries(id),
         })
     }
@@ -57,7 +55,7 @@ impl<A: ArenaHandle> Heap<A> {
         if let Some(name) = names.into_iter().find(|name| name.len() > NAME_LEN_MAX) {
             return Err(HeapError::NameTooLong { len: name.len(), len_max: NAME_LEN_MAX });
         }
-        let count_max = (self.frames.geometry().frame_size() - LIST_AT) / 8;
+        let count_max = (self.frames.geometry().frame_size() - LIST_AT) / ROW_LEN;
         let count = self.walk().states();
         let id = StateId(u16::try_from(count).map_err(|_| BROKEN)?);
         if count as usize >= count_max {
@@ -68,14 +66,16 @@ impl<A: ArenaHandle> Heap<A> {
         let run = self.frames.take_zeroed(order_of(bytes.div_ceil(self.frames.geometry().frame_size())))?;
         let lens = names.map(|name| u16::try_from(name.len()).unwrap_or(0));
         let [operator_len, state_len, key_len, value_len] = lens;
-        let numbers = [operator_len, state_len, key_len, key.version, value_len, value.version];
+        let [key_width, value_width] = [key, value].map(|codec| codec.width.unwrap_or(WIDTH_ANY));
+        let numbers =
+            [operator_len, state_len, key_len, key.version, value_len, value.version, key_width, value_width];
         self.describe(run, numbers, names).ok_or(BROKEN)?;
         self.set_number(self.root, state_at(id), run.0)?;
         self.set_number(self.root, 0, count + 1)?;
         Ok(id)
     }
 
-    fn describe(&mut self, run: FrameId, numbers: [u16; 6], names: [&str; 4]) -> Option<()> {
+    fn describe(&mut self, run: FrameId, numbers: [u16; 8], names: [&str; 4]) -> Option<()> {
         let (head, mut rest) = self.frames.write(run)?.split_at_mut_checked(NAMES_AT)?;
         for (place, number) in head.chunks_exact_mut(2).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());

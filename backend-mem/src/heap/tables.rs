@@ -1,7 +1,8 @@
 //! From the root to the directory of a key group.
 //!
 //! ```text
-//! root frame: u32 states | 12 B | { u32 description, u32 table } for each state
+//! root frame: u32 states | 12 B | a row for each state
+//! row: the runs of description and table, and what every access needs to know
 //! description: the state's names and codecs, written once
 //! table: u64 entries | 8 B | u32 chunk for each few key groups
 //! chunk: a head for each key group
@@ -27,7 +28,24 @@ pub(crate) const ENTRY_FREE: u32 = 1 << 31;
 /// End of the list of free entries.
 pub(crate) const NO_ENTRY: u32 = ENTRY_FREE - 1;
 /// Bytes before the names in a description.
-pub(crate) const NAMES_AT: usize = 12;
+pub(crate) const NAMES_AT: usize = 16;
+
+/// What the root has for a state.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct StateRow {
+    /// The run of the description.
+    pub(crate) description: U32,
+    /// The run of the table; none before the first write.
+    pub(crate) table: U32,
+    /// [`STATE_KIND_HASH`](slackwater_core::format::segment::STATE_KIND_HASH) for one.
+    pub(crate) kind: u8,
+    /// Bytes of the row that are not used yet.
+    pub(crate) reserved: [u8; 7],
+}
+
+/// Bytes of a row.
+pub(crate) const ROW_LEN: usize = size_of::<StateRow>();
 
 /// What a key group of a state has.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -178,5 +196,5 @@ impl<'a> Walk<'a> {
 /// Where in the root a state stands.
 #[inline]
 pub(crate) const fn state_at(state: StateId) -> usize {
-    LIST_AT + 8 * state.0 as usize
+    LIST_AT + ROW_LEN * state.0 as usize
 }

@@ -15,7 +15,7 @@ use crate::snapshot::{FrozenRun, Snapshot};
 mod limits;
 mod model;
 
-const BYTES: CodecId<'static> = CodecId { name: "bytes", version: 1 };
+const BYTES: CodecId<'static> = CodecId::variable("bytes", 1);
 
 fn options(frame_size: u32, memory_limit_bytes: u64, groups: u16) -> HeapOptions {
     let key_groups = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(groups - 1) };
@@ -181,11 +181,11 @@ fn states_keep_their_names_and_codecs() {
     let mut heap = Heap::new(options(256, 1 << 20, 1)).unwrap();
     let long = "x".repeat(1_000);
     let first = heap.register("op", "a", BYTES, BYTES).unwrap();
-    let second = heap.register("op", &long, BYTES, CodecId { name: "i64", version: 7 }).unwrap();
+    let second = heap.register("op", &long, BYTES, CodecId::variable("i64", 7)).unwrap();
     assert_eq!(heap.register("op", "a", BYTES, BYTES), Ok(first));
     assert_eq!(heap.state("op", &long), Some(second));
     assert_eq!(heap.state("other", "a"), None);
-    let other = CodecId { name: "bytes", version: 2 };
+    let other = CodecId::variable("bytes", 2);
     assert_eq!(
         heap.register("op", "a", BYTES, other),
         Err(HeapError::OtherCodec { state: first, key: false })
@@ -198,7 +198,7 @@ fn states_keep_their_names_and_codecs() {
     heap.register("op", "b", BYTES, BYTES).unwrap();
     let states: Vec<_> = snapshot.states().collect();
     assert_eq!(states.len(), 2);
-    assert_eq!((states[1].name, states[1].value), (&*long, CodecId { name: "i64", version: 7 }));
+    assert_eq!((states[1].name, states[1].value), (&*long, CodecId::variable("i64", 7)));
     assert_eq!(
         heap.get(StateId(9), KeyGroup(0), &[]).err(),
         Some(HeapError::UnknownState { state: StateId(9) })

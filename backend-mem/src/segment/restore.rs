@@ -85,8 +85,10 @@ fn register_states<D: Disk, A: ArenaHandle>(
     heap: &mut Heap<A>,
 ) -> Result<StateMap, RestoreCause> {
     let register = |state: StateEntry<'_>| {
-        let key = CodecId { name: state.key_codec, version: state.key_codec_version };
-        let value = CodecId { name: state.value_codec, version: state.value_codec_version };
+        let (name, version, width) = (state.key_codec, state.key_codec_version, state.key_width);
+        let key = CodecId { name, version, width };
+        let (name, version, width) = (state.value_codec, state.value_codec_version, state.value_width);
+        let value = CodecId { name, version, width };
         Ok((state.state_id, heap.register(state.operator, state.state, key, value)?))
     };
     source.footer()?.states().map(register).collect()

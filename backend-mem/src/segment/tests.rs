@@ -21,7 +21,7 @@ type TestDisk = MemDisk<FrozenRun>;
 /// Entries by state's name, key group and key.
 type Entries = BTreeMap<(String, u16, Vec<u8>), Vec<u8>>;
 
-const BYTES: CodecId<'static> = CodecId { name: "bytes", version: 1 };
+const BYTES: CodecId<'static> = CodecId::variable("bytes", 1);
 
 fn range(groups: RangeInclusive<u16>) -> KeyGroupRange {
     KeyGroupRange { first: KeyGroup(*groups.start()), last: KeyGroup(*groups.end()) }
@@ -316,7 +316,7 @@ fn a_state_of_another_codec_is_refused() {
     let (bytes, segment) = small_segment();
     let mut disk = disk_with("s.seg", &bytes);
     let mut heap = heap(256, 0..=3);
-    heap.register("op", "state", BYTES, CodecId { name: "bytes", version: 2 }).unwrap();
+    heap.register("op", "state", BYTES, CodecId::variable("bytes", 2)).unwrap();
     let error = restore_segment(&mut disk, "s.seg", &segment, range(0..=3), &mut heap).unwrap_err();
     assert!(matches!(error.cause, RestoreCause::Heap(HeapError::OtherCodec { .. })), "{error}");
 }

@@ -4,8 +4,8 @@ use slackwater_core::format::manifest::{
     InlineState, ManifestEncoder, ManifestHeader, SegmentRef, StateMode, Subtask, Vertex,
 };
 use slackwater_core::format::segment::{
-    FooterEncoder, FooterTotals, IndexEncoder, IndexRow, KeyGroupRow, SectionHead, SegmentHeader,
-    SegmentTrailer, StateEntry,
+    FooterEncoder, FooterTotals, IndexEncoder, IndexRow, KeyGroupRow, STATE_KIND_HASH, SectionHead,
+    SegmentHeader, SegmentTrailer, StateEntry,
 };
 use slackwater_core::format::{EncodeError, Full};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
@@ -100,12 +100,15 @@ fn encode_segment(data: &mut Data, out: &mut VecView<u8>) -> Encoded {
     footer.key_group(&group)?;
     footer.state(&StateEntry {
         state_id: data.short(),
+        kind: STATE_KIND_HASH,
         operator: "count",
         state: "counts",
         key_codec: "utf8",
         key_codec_version: data.short(),
         value_codec: "u64",
         value_codec_version: data.short(),
+        key_width: Some(data.short()),
+        value_width: None,
         entry_count: data.long(),
     })?;
     let footer = footer.finish()?;

@@ -11,7 +11,7 @@ pub(crate) fn small(data: &mut Data) -> u32 {
     let hash_seed = u64::from(data.word());
     let options = HeapOptions { frame_size: data.word(), memory_limit_bytes: 0, key_groups, hash_seed };
     let Ok(mut heap) = Heap::in_arena(&arena, options) else { return 0 };
-    let codec = CodecId { name: "bytes", version: data.short() };
+    let codec = CodecId::variable("bytes", data.short());
     let Ok(state) = heap.register("operator", "state", codec, codec) else { return 1 };
     let mut sum = 0_u32;
     let mut snapshot = None;

@@ -3,8 +3,8 @@
 use std::vec::Vec;
 
 use slackwater_core::format::segment::{
-    FooterEncoder, FooterHead, FooterTotals, IndexRow, KeyGroupRow, SectionHead, SegmentHeader,
-    SegmentTrailer, SegmentTrailerLayout, StateEntry, StateHead,
+    FooterEncoder, FooterHead, FooterTotals, IndexRow, KeyGroupRow, STATE_KIND_HASH, SectionHead,
+    SegmentHeader, SegmentTrailer, SegmentTrailerLayout, StateEntry, StateHead,
 };
 use zerocopy::IntoBytes;
 
@@ -87,12 +87,15 @@ impl Tail {
 fn entry<'s>(state: &StateView<'s>) -> StateEntry<'s> {
     StateEntry {
         state_id: state.id.0,
+        kind: STATE_KIND_HASH,
         operator: state.operator,
         state: state.name,
         key_codec: state.key.name,
         key_codec_version: state.key.version,
         value_codec: state.value.name,
         value_codec_version: state.value.version,
+        key_width: state.key.width,
+        value_width: state.value.width,
         entry_count: state.entries,
     }
 }

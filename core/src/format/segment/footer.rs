@@ -61,8 +61,10 @@ layout! {
     pub struct StateHead {
         /// The number that pages and indexes use. States ascend by it.
         pub state_id: U16,
+        /// How its entries are found: [`STATE_KIND_HASH`].
+        pub kind: u8,
         /// None is defined: 0.
-        pub flags: U16,
+        pub flags: u8,
         /// Length of the operator's name.
         pub operator_len: U16,
         /// Length of the state's name.
@@ -75,16 +77,27 @@ layout! {
         pub value_codec_len: U16,
         /// Version of the value codec.
         pub value_codec_version: U16,
+        /// Length of every key in bytes, or [`WIDTH_ANY`].
+        pub key_width: U16,
+        /// Length of every value in bytes, or [`WIDTH_ANY`].
+        pub value_width: U16,
         /// Entries in all key groups of the segment.
         pub entry_count: U64,
     }
 }
+
+/// [`StateHead::kind`] of a state in hash pages.
+pub const STATE_KIND_HASH: u8 = 0;
+/// The width of keys or values that may have any length.
+pub const WIDTH_ANY: u16 = u16::MAX;
 
 /// A state of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateEntry<'a> {
     /// The number that pages and indexes use.
     pub state_id: u16,
+    /// How its entries are found.
+    pub kind: u8,
     /// The operator.
     pub operator: &'a str,
     /// The state.
@@ -97,6 +110,10 @@ pub struct StateEntry<'a> {
     pub value_codec: &'a str,
     /// Version of the value codec.
     pub value_codec_version: u16,
+    /// Length of every key in bytes, if all have the same.
+    pub key_width: Option<u16>,
+    /// Length of every value in bytes, if all have the same.
+    pub value_width: Option<u16>,
     /// Entries in all key groups of the segment.
     pub entry_count: u64,
 }
@@ -265,19 +282,26 @@ fn split_state(bytes: &[u8], at: usize) -> Result<(StateEntry<'_>, &[u8]), Forma
     let Ok((head, rest)) = StateHead::ref_from_prefix(bytes) else {
         return Err(corrupt("length of a state", at, StateHead::LEN as u64, bytes.len() as u64));
     };
-    expect_eq("flags of a state", at, 0, u64::from(head.flags.get()))?;
+    if head.kind != STATE_KIND_HASH {
+        return Err(FormatError::Unsupported { what: "kind of state", value: head.kind.into() });
+    }
+    expect_eq("flags of a state", at, 0, u64::from(head.flags))?;
+    let width = |width: U16| Some(width.get()).filter(|width| *width != WIDTH_ANY);
     let (operator, rest) = split_name(rest, head.operator_len, at)?;
     let (state, rest) = split_name(rest, head.state_len, at)?;
     let (key_codec, rest) = split_name(rest, head.key_codec_len, at)?;
     let (value_codec, rest) = split_name(rest, head.value_codec_len, at)?;
     let entry = StateEntry {
         state_id: head.state_id.get(),
+        kind: head.kind,
         operator,
         state,
         key_codec,
         key_codec_version: head.key_codec_version.get(),
         value_codec,
         value_codec_version: head.value_codec_version.get(),
+        key_width: width(head.key_width),
+        value_width: width(head.value_width),
         entry_count: head.entry_count.get(),
     };
     Ok((entry, rest))

@@ -72,12 +72,15 @@ fn index() -> (Vec<u8>, KeyGroupRow) {
 fn state() -> StateEntry<'static> {
     StateEntry {
         state_id: 1,
+        kind: STATE_KIND_HASH,
         operator: "count",
         state: "totals",
         key_codec: "utf8",
         key_codec_version: 1,
         value_codec: "u64",
         value_codec_version: 2,
+        key_width: None,
+        value_width: Some(8),
         entry_count: 2,
     }
 }

@@ -4,7 +4,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use super::super::super::checksum::{Checksum, PART_FOOTER};
 use super::super::super::sink::Sink;
 use super::super::{EncodeError, SegmentHeader, name_len};
-use super::{FooterHead, FooterTotals, KeyGroupRow, StateEntry, StateHead};
+use super::{FooterHead, FooterTotals, KeyGroupRow, StateEntry, StateHead, WIDTH_ANY};
 
 /// What a written footer is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,13 +90,16 @@ impl<S: Sink> FooterEncoder<S> {
         };
         let head = StateHead {
             state_id: U16::new(state.state_id),
-            flags: U16::new(0),
+            kind: state.kind,
+            flags: 0,
             operator_len: U16::new(name_len("operator name", state.operator)?),
             state_len: U16::new(name_len("state name", state.state)?),
             key_codec_len: U16::new(name_len("key codec name", state.key_codec)?),
             key_codec_version: U16::new(state.key_codec_version),
             value_codec_len: U16::new(name_len("value codec name", state.value_codec)?),
             value_codec_version: U16::new(state.value_codec_version),
+            key_width: U16::new(state.key_width.unwrap_or(WIDTH_ANY)),
+            value_width: U16::new(state.value_width.unwrap_or(WIDTH_ANY)),
             entry_count: U64::new(state.entry_count),
         };
         (self.states_left, self.states_from) = (left, id.saturating_add(1));
