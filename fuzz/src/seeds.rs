@@ -4,7 +4,7 @@ use slackwater_core::durable::run_to_end;
 use slackwater_core::format::manifest::{
     InlineState, ManifestEncoder, ManifestHeader, StateMode, Subtask, Vertex,
 };
-use slackwater_core::format::page::{PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW};
+use slackwater_core::format::page::{PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW, PageView};
 use slackwater_core::format::segment::{
     FooterView, KeyGroupRow, SegmentHeader, SegmentHeaderLayout, SegmentTrailer,
 };
@@ -134,9 +134,10 @@ fn pages(bytes: &[u8]) -> Vec<Vec<u8>> {
 /// links would go round and fill its memory.
 fn circle() -> Vec<u8> {
     let (mut bytes, _) = segment(30);
-    let frames = bytes.chunks_mut(256).filter(|frame| frame[..2] == PAGE_TYPE_OVERFLOW.to_le_bytes());
-    for frame in frames {
-        frame.copy_within(24..28, 64);
+    for frame in bytes.chunks_mut(256) {
+        if matches!(PageView::parse(frame), Ok(PageView::Overflow(_))) {
+            frame.copy_within(24..28, 64);
+        }
     }
     repair::segment(&mut bytes).expect("it has the shape of a segment");
     bytes
