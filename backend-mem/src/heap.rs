@@ -110,8 +110,8 @@ impl<A: ArenaHandle> Heap<A> {
         self.options
     }
 
-    /// Makes a state known, or finds the one of that name. Costs a frame or two; the state's entries cost
-    /// nothing before they are written.
+    /// Makes a state known, or finds the one of that name. Looks at the name of every state. Costs a frame or
+    /// two; the state's entries cost nothing before they are written.
     ///
     /// # Errors
     /// `OtherCodec` if it exists with another codec; `TooManyStates`, `NameTooLong`, `MemoryLimit`.
@@ -122,9 +122,7 @@ impl<A: ArenaHandle> Heap<A> {
         key: CodecId<'_>,
         value: CodecId<'_>,
     ) -> Result<StateId, HeapError> {
-        let same_name =
-            self.walk().all_states().find(|known| known.operator == operator && known.name == state);
-        match same_name {
+        match self.walk().state_named(operator, state) {
             None => self.add_state(operator, state, key, value),
             Some(known) if known.key != key => Err(HeapError::OtherCodec { state: known.id, key: true }),
             Some(known) if known.value != value => Err(HeapError::OtherCodec { state: known.id, key: false }),
@@ -135,8 +133,7 @@ impl<A: ArenaHandle> Heap<A> {
     /// The state of that name, if it is registered.
     #[must_use]
     pub fn state(&self, operator: &str, state: &str) -> Option<StateId> {
-        let mut states = self.walk().all_states();
-        states.find(|known| known.operator == operator && known.name == state).map(|known| known.id)
+        self.walk().state_named(operator, state).map(|known| known.id)
     }
 
     /// The value of a key.

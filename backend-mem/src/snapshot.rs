@@ -84,6 +84,12 @@ impl<A: ArenaHandle> Snapshot<A> {
         self.walk().all_states()
     }
 
+    /// The states that anything was ever written to.
+    pub(crate) fn written_states(&self) -> impl Iterator<Item = StateId> + Clone {
+        let walk = self.walk();
+        walk.state_ids().filter(move |id| !walk.table(*id).is_none())
+    }
+
     /// How many entries a key group of a state has; 0 for one that is not there.
     #[must_use]
     pub fn group_len(&self, state: StateId, group: KeyGroup) -> u32 {
@@ -107,6 +113,9 @@ impl<A: ArenaHandle> Snapshot<A> {
 
     /// Visits every entry of a state, key group by key group, key first.
     pub fn entries(&self, state: StateId, each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>)) {
+        if self.walk().entries(state) == 0 {
+            return;
+        }
         for group in self.key_groups().iter() {
             let head = self.head(state, group);
             for first in (Directory { frames: self.view(), head, index: 0 }) {

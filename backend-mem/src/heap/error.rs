@@ -27,9 +27,9 @@ pub enum HeapError {
     },
     /// Four snapshots are alive; one must be released first.
     TooManySnapshots,
-    /// No more states fit into the root frame; a larger frame holds more.
+    /// All ids of states are taken.
     TooManyStates {
-        /// How many fit.
+        /// How many there are.
         count_max: usize,
     },
     /// The name of an operator, a state or a codec is too long.
@@ -101,7 +101,7 @@ impl fmt::Display for HeapError {
             }
             Self::TooManySnapshots => f.write_str("four snapshots are alive; wait until one is written"),
             Self::TooManyStates { count_max } => {
-                write!(f, "a heap with this frame size holds {count_max} states; take larger frames")
+                write!(f, "a heap holds {count_max} states; put some of the operators into another subtask")
             }
             Self::NameTooLong { len, len_max } => {
                 write!(f, "a name has {len} bytes; operators, states and codecs may have {len_max}")

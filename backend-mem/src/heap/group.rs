@@ -54,8 +54,7 @@ impl<A: ArenaHandle> Heap<A> {
         self.root = self.frames.make_writable(self.root)?;
         let table = self.walk().table(state);
         let writable = if table.is_none() {
-            let frames = self.walk().table_len().div_ceil(self.frames.geometry().frame_size());
-            self.frames.take_zeroed(order_of(frames))?
+            self.frames.take_zeroed(self.order_of_bytes(self.walk().table_len()))?
         } else {
             self.frames.make_writable(table)?
         };
@@ -91,6 +90,21 @@ impl<A: ArenaHandle> Heap<A> {
         let bytes =
             self.frames.write(at.chunk).and_then(|chunk| chunk.get_mut(at.offset..end)).ok_or(BROKEN)?;
         Head::mut_from_bytes(bytes).map_err(|_| BROKEN)
+    }
+
+    /// The order of the smallest run with so many bytes.
+    pub(super) fn order_of_bytes(&self, bytes: usize) -> u8 {
+        let frames = bytes.div_ceil(self.frames.geometry().frame_size());
+        u8::try_from(frames.next_power_of_two().trailing_zeros()).unwrap_or(u8::MAX)
+    }
+
+    /// Moves a run to a larger one, whose rest is zero. The caller puts that in its stead.
+    pub(super) fn enlarge(&mut self, run: FrameId, order: u8) -> Result<FrameId, HeapError> {
+        let larger = self.frames.take_zeroed(order)?;
+        let (from, to) = self.frames.read_and_write(run, larger).ok_or(BROKEN)?;
+        to.get_mut(..from.len()).ok_or(BROKEN)?.copy_from_slice(from);
+        self.frames.retire(run);
+        Ok(larger)
     }
 
     /// The order of a run of `2^log2` numbers.
@@ -188,9 +202,4 @@ impl<A: ArenaHandle> Heap<A> {
         }
         Ok(moved)
     }
-}
-
-/// The order of the smallest run of at least so many frames.
-pub(super) fn order_of(frames: usize) -> u8 {
-    u8::try_from(frames.next_power_of_two().trailing_zeros()).unwrap_or(u8::MAX)
 }

@@ -46,12 +46,8 @@ impl<A: ArenaHandle> Heap<A> {
         let (has, old) = (head.has_overflow != 0, FrameId(head.overflow.get()));
         let entries_log2 =
             if has { head.overflow_log2 + 1 } else { self.frames.geometry().frame_size_log2 - 2 };
-        let run = self.frames.take_zeroed(self.order_of_entries(entries_log2))?;
-        if has {
-            let (from, to) = self.frames.read_and_write(old, run).ok_or(BROKEN)?;
-            to.get_mut(..from.len()).ok_or(BROKEN)?.copy_from_slice(from);
-            self.frames.retire(old);
-        }
+        let order = self.order_of_entries(entries_log2);
+        let run = if has { self.enlarge(old, order)? } else { self.frames.take_zeroed(order)? };
         let head = self.head_mut(at)?;
         head.overflow = run.0.into();
         head.overflow_log2 = entries_log2;

@@ -3,7 +3,7 @@
 use slackwater_core::format::segment::WIDTH_ANY;
 use slackwater_core::key_group::KeyGroup;
 
-use super::group::{BROKEN, order_of};
+use super::group::BROKEN;
 use super::tables::{LIST_AT, NAMES_AT, ROW_LEN, Walk, state_at};
 use super::{Heap, HeapError, StateId};
 use crate::arena::{ArenaHandle, FrameId};
@@ -12,6 +12,8 @@ use crate::snapshot::StateView;
 
 /// The longest name of an operator, a state or a codec, in bytes.
 const NAME_LEN_MAX: usize = 1024;
+/// As many as there are ids.
+const STATES_MAX: usize = 1 << 16;
 
 impl<'a> Walk<'a> {
     /// A registered state.
@@ -37,9 +39,28 @@ impl<'a> Walk<'a> {
         })
     }
 
+    /// The state of that name.
+    pub(super) fn state_named(self, operator: &str, name: &str) -> Option<StateView<'a>> {
+        let lens = [operator.len(), name.len()].map(u16::try_from);
+        let [Ok(operator_len), Ok(name_len)] = lens else { return None };
+        let [operator_len, name_len] = [operator_len, name_len].map(u16::to_le_bytes);
+        let is_named = |id: &StateId| {
+            let run = self.description(*id);
+            self.frames.part(run, 0, 4) == [operator_len, name_len].as_flattened()
+                && self.frames.part(run, NAMES_AT, operator.len()) == operator.as_bytes()
+                && self.frames.part(run, NAMES_AT + operator.len(), name.len()) == name.as_bytes()
+        };
+        self.state_ids().find(is_named).and_then(|id| self.state(id))
+    }
+
+    /// The ids of all registered states.
+    pub(crate) fn state_ids(self) -> impl Iterator<Item = StateId> + Clone {
+        (0..self.states()).map_while(|id| u16::try_from(id).ok().map(StateId))
+    }
+
     /// All registered states.
     pub(crate) fn all_states(self) -> impl Iterator<Item = StateView<'a>> + Clone {
-        (0..self.states()).filter_map(move |id| self.state(StateId(u16::try_from(id).ok()?)))
+        self.state_ids().filter_map(move |id| self.state(id))
     }
 }
 
@@ -55,15 +76,13 @@ impl<A: ArenaHandle> Heap<A> {
         if let Some(name) = names.into_iter().find(|name| name.len() > NAME_LEN_MAX) {
             return Err(HeapError::NameTooLong { len: name.len(), len_max: NAME_LEN_MAX });
         }
-        let count_max = (self.frames.geometry().frame_size() - LIST_AT) / ROW_LEN;
         let count = self.walk().states();
-        let id = StateId(u16::try_from(count).map_err(|_| BROKEN)?);
-        if count as usize >= count_max {
-            return Err(HeapError::TooManyStates { count_max });
-        }
-        self.root = self.frames.make_writable(self.root)?;
+        let Ok(id) = u16::try_from(count).map(StateId) else {
+            return Err(HeapError::TooManyStates { count_max: STATES_MAX });
+        };
+        self.widen_root(count)?;
         let bytes = NAMES_AT + names.iter().map(|name| name.len()).sum::<usize>();
-        let run = self.frames.take_zeroed(order_of(bytes.div_ceil(self.frames.geometry().frame_size())))?;
+        let run = self.frames.take_zeroed(self.order_of_bytes(bytes))?;
         let lens = names.map(|name| u16::try_from(name.len()).unwrap_or(0));
         let [operator_len, state_len, key_len, value_len] = lens;
         let [key_width, value_width] = [key, value].map(|codec| codec.width.unwrap_or(WIDTH_ANY));
@@ -73,6 +92,17 @@ impl<A: ArenaHandle> Heap<A> {
         self.set_number(self.root, state_at(id), run.0)?;
         self.set_number(self.root, 0, count + 1)?;
         Ok(id)
+    }
+
+    /// Makes the root writable, with room for one more state than there are.
+    fn widen_root(&mut self, count: u32) -> Result<(), HeapError> {
+        let order = |states: u32| self.order_of_bytes(LIST_AT + ROW_LEN * states as usize);
+        self.root = if order(count + 1) == order(count) {
+            self.frames.make_writable(self.root)?
+        } else {
+            self.enlarge(self.root, order(count + 1))?
+        };
+        Ok(())
     }
 
     fn describe(&mut self, run: FrameId, numbers: [u16; 8], names: [&str; 4]) -> Option<()> {

@@ -1,13 +1,14 @@
 //! From the root to the directory of a key group.
 //!
 //! ```text
-//! root frame: u32 states | 12 B | a row for each state
+//! root: u32 states | 12 B | a row for each state
 //! row: the runs of description and table, and what every access needs to know
 //! description: the state's names and codecs, written once
 //! table: u64 entries | 8 B | u32 chunk for each few key groups
 //! chunk: a head for each key group
 //! ```
-//! All of it is in frames and is copied on write like the pages, so a frozen root leads to a frozen heap.
+//! The root is a run that doubles when one more state does not fit. All of it is in frames and is copied on
+//! write like the pages, so a frozen root leads to a frozen heap.
 
 use slackwater_core::format::page::NO_PAGE;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};

@@ -227,6 +227,25 @@ fn a_new_heap_costs_one_block_and_many_small_key_groups_little() {
     assert_eq!(verify_segment(&mut disk, "sparse.seg", &segment).unwrap().key_groups, 328);
 }
 
+#[test]
+fn a_segment_holds_a_thousand_states_in_32768_key_groups() {
+    let mut many =
+        Heap::new(HeapOptions { memory_limit_bytes: 64 << 20, ..heap(256, 0..=32767).options() }).unwrap();
+    let states: Vec<_> =
+        (0..1000).map(|number| many.register("op", &format!("s{number}"), BYTES, BYTES).unwrap()).collect();
+    for (number, group) in (0..20).zip((0..32768).step_by(1700)) {
+        many.put(states[number * 50], KeyGroup(group), b"key", &group.to_le_bytes()).unwrap();
+    }
+    let snapshot = many.freeze().unwrap();
+    let expected = entries_of(&snapshot);
+    let mut disk = TestDisk::new();
+    let segment = write(&mut disk, snapshot, "s.seg");
+    assert_eq!(verify_segment(&mut disk, "s.seg", &segment).unwrap().states, 1000);
+    let mut restored = heap(4096, 0..=32767);
+    restore_segment(&mut disk, "s.seg", &segment, range(0..=32767), &mut restored).unwrap();
+    assert!(entries_of(&restored.freeze().unwrap()) == expected);
+}
+
 fn read_back(disk: &mut TestDisk, path: &str) -> Vec<u8> {
     read_file(disk, path, 1 << 30).unwrap()
 }

@@ -11,6 +11,7 @@ use zerocopy::IntoBytes;
 use super::error::WriteError;
 use super::{SegmentRef, SegmentSpec};
 use crate::arena::{ArenaHandle, DefaultArena};
+use crate::heap::StateId;
 use crate::snapshot::{FrozenRun, Snapshot};
 
 mod plan;
@@ -34,6 +35,8 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     file_name: String,
     header: SegmentHeader,
     snapshot: Option<Snapshot<A>>,
+    /// Those of it that were ever written.
+    states: Vec<StateId>,
     /// The next key group to plan.
     next_group: u32,
     group: GroupPlan,
@@ -73,13 +76,15 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             "" => spec.file_name.clone(),
             folder => [folder, "/", &spec.file_name].concat(),
         };
-        let len = tail::file_len(&snapshot, &header);
+        let states: Vec<_> = snapshot.written_states().collect();
+        let len = tail::file_len(&snapshot, &states, &header);
         Self {
             file: FileWriter::new(Names::Final { path }, len),
             file_name: spec.file_name,
             header,
             next_group: header.key_groups.first.0.into(),
             snapshot: Some(snapshot),
+            states,
             group: GroupPlan::default(),
             runs: VecDeque::new(),
             run_sent: 0,
@@ -191,7 +196,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         }
         let group = KeyGroup(u16::try_from(self.next_group).map_err(|_| "key groups")?);
         self.next_group += 1;
-        (self.group, self.runs) = GroupPlan::of(snapshot, group, self.tail.frame_count())?;
+        (self.group, self.runs) = GroupPlan::of(snapshot, &self.states, group, self.tail.frame_count())?;
         Ok(true)
     }
 

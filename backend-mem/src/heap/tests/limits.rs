@@ -58,6 +58,81 @@ fn what_was_never_written_costs_nothing() {
 }
 
 #[test]
+fn thousands_of_states_fit_with_any_frame_size() {
+    const STATES: u16 = 2_500;
+    for frame_size in [256_u32, 4096] {
+        let mut heap = Heap::new(options(frame_size, 64 << 20, 2)).unwrap();
+        let before = heap.memory_use().live_bytes;
+        let name = |number: u16| std::format!("state-{number}");
+        for number in 0..STATES {
+            // Registering looks at all names: enough to do it for the last ones.
+            let added = if number < STATES - 200 {
+                heap.add_state("op", &name(number), BYTES, BYTES)
+            } else {
+                heap.register("op", &name(number), BYTES, BYTES)
+            };
+            assert_eq!(added, Ok(StateId(number)));
+            let number = number.to_le_bytes();
+            if number[0] % 64 == 0 {
+                let state = StateId(u16::from_le_bytes(number));
+                heap.put(state, KeyGroup(1), b"key", &number).unwrap();
+            }
+        }
+        let snapshot = heap.freeze().unwrap();
+        assert_eq!(heap.register("op", "one more", BYTES, BYTES), Ok(StateId(STATES)));
+        assert_eq!(heap.register("op", &name(7), BYTES, BYTES), Ok(StateId(7)), "known by its name");
+        assert_eq!(heap.put(StateId(STATES), KeyGroup(0), b"key", b"late"), Ok(()));
+        assert_eq!(snapshot.states().count(), usize::from(STATES));
+        for (view, number) in snapshot.states().zip(0..STATES) {
+            assert_eq!((view.id, view.name), (StateId(number), &*name(number)));
+            let written = usize::from(number.to_le_bytes()[0] % 64 == 0);
+            assert_eq!(content_of(&snapshot, view.id).len(), written, "state {number}");
+        }
+        drop(snapshot);
+        let root = u64::from(16 + 16 * u32::from(STATES)).div_ceil(u64::from(frame_size)).next_power_of_two();
+        let written =
+            u64::from((0..STATES).filter(|number| number.to_le_bytes()[0] % 64 == 0).count() as u32);
+        // A description for each state; for those written a table, a chunk and a page each.
+        let frames = root - 1 + u64::from(STATES) + 1 + 3 * (written + 1);
+        assert_eq!(heap.memory_use().live_bytes, before + frames * u64::from(frame_size));
+    }
+}
+
+#[test]
+fn there_are_as_many_states_as_ids() {
+    let mut heap = Heap::new(options(256, 64 << 20, 1)).unwrap();
+    for number in 0..=u16::MAX {
+        assert_eq!(heap.add_state("", "", BYTES, BYTES), Ok(StateId(number)));
+    }
+    let refused = HeapError::TooManyStates { count_max: 65_536 };
+    assert_eq!(heap.add_state("", "", BYTES, BYTES), Err(refused));
+    heap.put(StateId(u16::MAX), KeyGroup(0), b"k", b"v").unwrap();
+    assert_eq!(content_of(&heap.freeze().unwrap(), StateId(u16::MAX)).len(), 1);
+}
+
+#[test]
+fn a_state_that_finds_no_memory_leaves_no_trace() {
+    let mut heap = Heap::new(options(256, 256 * 300, 1)).unwrap();
+    let state = heap.register("op", "s", BYTES, BYTES).unwrap();
+    heap.put(state, KeyGroup(0), b"k", b"v").unwrap();
+    let long = "n".repeat(900);
+    let mut names = 0;
+    while heap.register("op", &std::format!("{long}{names}"), BYTES, BYTES).is_ok() {
+        names += 1;
+    }
+    let before = heap.memory_use().live_bytes;
+    for _ in 0..5 {
+        let refused = heap.register("op", &long, BYTES, BYTES);
+        assert!(matches!(refused, Err(HeapError::MemoryLimit { .. })));
+    }
+    assert_eq!(heap.memory_use().live_bytes, before);
+    assert_eq!((heap.state("op", &long), heap.state("op", "s")), (None, Some(state)));
+    assert_eq!(heap.freeze().unwrap().states().count(), names + 1);
+    heap.remove(state, KeyGroup(0), b"k").unwrap();
+    heap.put(state, KeyGroup(0), b"k", b"w").unwrap();
+}
+
+#[test]
 fn filling_again_what_was_half_emptied_takes_no_more_memory() {
     for frame_size in [256, 4096] {
         let (mut heap, state) = heap(frame_size, 4);

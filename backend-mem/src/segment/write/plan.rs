@@ -27,20 +27,21 @@ pub(super) struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// Lines up the pages of a key group whose first frame will be number `first_frame`. Pages that lie one
-    /// behind the other in memory make one run.
+    /// Lines up the pages that `states` have in a key group whose first frame will be number `first_frame`.
+    /// Pages that lie one behind the other in memory make one run.
     pub(super) fn of<A: ArenaHandle + 'static>(
         snapshot: &Snapshot<A>,
+        states: &[StateId],
         group: KeyGroup,
         first_frame: u64,
     ) -> Result<(Self, VecDeque<FrozenRun<A>>), &'static str> {
         let mut pages: Vec<(StateId, PageRef<'_, A>)> = Vec::new();
         let mut entries = Vec::new();
-        for state in snapshot.states() {
+        for state in states {
             let before = pages.len();
-            pages.extend(snapshot.pages(state.id, group).map(|page| (state.id, page)));
+            pages.extend(snapshot.pages(*state, group).map(|page| (*state, page)));
             if pages.len() > before {
-                entries.push((state.id, snapshot.group_len(state.id, group).into()));
+                entries.push((*state, snapshot.group_len(*state, group).into()));
             }
         }
         pages.sort_unstable_by_key(|(_, page)| page.bytes().as_ptr().addr());

@@ -10,6 +10,7 @@ use zerocopy::IntoBytes;
 
 use super::plan::GroupPlan;
 use crate::arena::ArenaHandle;
+use crate::heap::StateId;
 use crate::snapshot::{Snapshot, StateView};
 
 /// Indexes and rows of the key groups so far.
@@ -100,13 +101,17 @@ fn entry<'s>(state: &StateView<'s>) -> StateEntry<'s> {
     }
 }
 
-/// How long the file of this snapshot becomes.
-pub(super) fn file_len<A: ArenaHandle>(snapshot: &Snapshot<A>, header: &SegmentHeader) -> u64 {
+/// How long the file of this snapshot, in which `states` were written, becomes.
+pub(super) fn file_len<A: ArenaHandle>(
+    snapshot: &Snapshot<A>,
+    states: &[StateId],
+    header: &SegmentHeader,
+) -> u64 {
     let (mut frames, mut sections, mut groups) = (0_u64, 0_u64, 0_u64);
     for group in header.key_groups.iter() {
         let before = frames;
-        for state in snapshot.states() {
-            let pages = snapshot.pages(state.id, group).count() as u64;
+        for state in states {
+            let pages = snapshot.pages(*state, group).count() as u64;
             sections += u64::from(pages > 0);
             frames += pages;
         }
