@@ -9,6 +9,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod assign;
 pub mod bit_set;
 pub mod coordinator;
 pub mod durable;

@@ -61,6 +61,7 @@ firmware! {
     firmware_subtask => machines::subtask,
     firmware_coordinator => machines::coordinator,
     firmware_key_groups => machines::key_groups,
+    firmware_assignment => machines::assignment,
     firmware_file_order => files::order,
     firmware_file_writer => files::writer,
     firmware_queue => queues::ring,

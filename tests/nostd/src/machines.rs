@@ -1,8 +1,10 @@
 use heapless::Vec;
 
+use slackwater_core::assign::{ChannelMapping, OperatorAssigner, Rescaling};
 use slackwater_core::coordinator::{
     Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestToken, TaskSet,
 };
+use slackwater_core::format::manifest::StateMode;
 use slackwater_core::gate::{AlignmentMetrics, Gate, GateAction, GateEvent, GateOptions};
 use slackwater_core::ids::{ChannelIndex, TaskIndex};
 use slackwater_core::key_group::{
@@ -113,6 +115,30 @@ fn coordinator_event(data: &mut Data) -> CoordinatorEvent {
         10 => CoordinatorEvent::DeadlineReached,
         _ => CoordinatorEvent::Acknowledged { id, task },
     }
+}
+
+pub(crate) fn assignment(data: &mut Data) -> u32 {
+    let Ok(max_parallelism) = MaxParallelism::new(data.word()) else { return 0 };
+    let Ok(rescaling) = Rescaling::new(max_parallelism, data.word(), data.word()) else { return 1 };
+    let mut sum = 0;
+    for part in rescaling.keyed_parts(data.word()).into_iter().flatten() {
+        sum ^= used(&part);
+    }
+    for mapping in [ChannelMapping::RoundRobin, ChannelMapping::Range, ChannelMapping::Unsupported] {
+        for part in rescaling.channel_parts(mapping, data.word()).into_iter().flatten() {
+            sum ^= used(&part);
+        }
+    }
+    let mut assigner = OperatorAssigner::new(rescaling);
+    let counts = [Some(data.long()), None, Some(data.long())];
+    for mode in [StateMode::Split, StateMode::Union, StateMode::Broadcast, StateMode::Plain] {
+        let Ok(state) = assigner.next_state(mode, &counts) else { continue };
+        sum ^= used(&state.len(data.word()));
+        for part in state.parts(data.word()).into_iter().flatten() {
+            sum ^= used(&part);
+        }
+    }
+    sum
 }
 
 pub(crate) fn key_groups(data: &mut Data) -> u32 {

@@ -1,0 +1,215 @@
+//! Every row of the tables that Flink itself produced, and what holds for any numbers.
+
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use super::*;
+use crate::format::manifest::StateMode;
+use crate::key_group::KeyGroup;
+
+fn rows(table: &'static str, columns: usize) -> impl Iterator<Item = Vec<&'static str>> {
+    table.lines().skip(1).map(move |line| {
+        let row: Vec<_> = line.split('\t').collect();
+        assert_eq!(row.len(), columns, "{line}");
+        row
+    })
+}
+
+fn number<N: core::str::FromStr<Err: fmt::Debug>>(text: &str) -> N {
+    text.parse().unwrap()
+}
+
+fn rescaling(groups: u32, old: u32, new: u32) -> Rescaling {
+    Rescaling::new(MaxParallelism::new(groups).unwrap(), old, new).unwrap()
+}
+
+fn joined(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(",")
+}
+
+fn mode(name: &str) -> StateMode {
+    match name {
+        "split" => StateMode::Split,
+        "union" => StateMode::Union,
+        "broadcast" => StateMode::Broadcast,
+        _ => panic!("unknown mode {name}"),
+    }
+}
+
+fn counts(text: &str) -> Vec<Option<u64>> {
+    text.split(',').map(|count| (count != "-").then(|| number(count))).collect()
+}
+
+#[test]
+fn r8_r9_keyed_parts_equal_flinks() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/keyed_sources.tsv"), 5) {
+        let rescaling = rescaling(number(row[0]), number(row[1]), number(row[2]));
+        let parts = rescaling.keyed_parts(number(row[3])).unwrap();
+        assert_eq!(
+            joined(parts.map(|part| format!("{}:{}", part.subtask, part.key_groups))),
+            row[4],
+            "{row:?}"
+        );
+        seen += 1;
+    }
+    assert_eq!(seen, 219);
+}
+
+#[test]
+fn r10_every_key_group_goes_to_one_new_subtask_from_its_old_one() {
+    for (groups, old, new) in [(1, 1, 1), (128, 3, 5), (128, 128, 1), (1000, 7, 999), (32768, 300, 301)] {
+        let rescaling = rescaling(groups, old, new);
+        let mut next = 0;
+        for index in 0..new {
+            for part in rescaling.keyed_parts(index).unwrap() {
+                let max_parallelism = rescaling.max_parallelism;
+                assert_eq!(part.key_groups.first, KeyGroup(next), "none is left out, none comes twice");
+                let owned = range_of_subtask(max_parallelism, old, part.subtask).unwrap();
+                assert_eq!(owned.intersect(part.key_groups), Some(part.key_groups));
+                next = part.key_groups.last.0 + 1;
+            }
+        }
+        assert_eq!(u32::from(next), groups);
+    }
+}
+
+#[test]
+fn r11_r12_r14_operator_state_is_given_out_as_flink_does() {
+    let mut seen = 0;
+    let mut run = (String::new(), OperatorAssigner::new(rescaling(128, 1, 1)));
+    for row in rows(include_str!("../../golden/operator_state.tsv"), 7) {
+        if run.0 != row[0] {
+            let rescaling = rescaling(128, number(row[1]), number(row[2]));
+            run = (row[0].to_string(), OperatorAssigner::new(rescaling));
+        }
+        let counts = counts(row[5]);
+        let state = run.1.next_state(mode(row[3]), &counts).unwrap();
+        for (index, want) in (0..).zip(row[6].split(';')) {
+            let parts: Vec<_> = state.parts(index).unwrap().collect();
+            let found =
+                joined(parts.iter().map(|part| {
+                    format!("{}:{}-{}", part.subtask, part.partitions.start, part.partitions.end)
+                }));
+            // Flink lists empty parts too, and leaves a subtask its own copy beside the one it is given.
+            let mut wants = want.split(',').filter(|part| !part.ends_with(":0-0"));
+            if mode(row[3]) == StateMode::Broadcast {
+                assert!(wants.any(|want| want == found), "{index} of {row:?}: {found}");
+            } else {
+                assert_eq!(found, joined(wants.map(ToString::to_string)), "{index} of {row:?}");
+            }
+            let count: u64 = parts.iter().map(|part| part.partitions.end - part.partitions.start).sum();
+            assert_eq!(state.len(index), Ok(count));
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 450);
+}
+
+#[test]
+fn r12_partitions_keep_their_order_and_none_is_lost() {
+    let counts = [Some(3), None, Some(0), Some(5), Some(1)];
+    for new in [1, 2, 3, 4, 6, 9, 20] {
+        let state =
+            OperatorAssigner::new(rescaling(128, 5, new)).next_state(StateMode::Split, &counts).unwrap();
+        let mut dealt = Vec::new();
+        for index in 0..new {
+            let mut at = 0;
+            for part in state.parts(index).unwrap() {
+                assert_eq!(part.at, at);
+                at += part.partitions.end - part.partitions.start;
+                dealt.extend(part.partitions.map(|partition| (part.subtask, partition)));
+            }
+        }
+        let all = [(0, 3), (3, 5), (4, 1)];
+        let all: Vec<_> =
+            all.into_iter().flat_map(|(old, count)| (0..count).map(move |at| (old, at))).collect();
+        assert_eq!(dealt, all, "to {new}");
+    }
+}
+
+#[test]
+fn r12_small_states_spread_over_different_subtasks() {
+    let mut assigner = OperatorAssigner::new(rescaling(128, 1, 4));
+    let takers = |assigner: &mut OperatorAssigner| -> Vec<u32> {
+        let state = assigner.next_state(StateMode::Split, &[Some(3)]).unwrap();
+        (0..4).filter(|index| state.len(*index) == Ok(1)).collect()
+    };
+    assert_eq!(takers(&mut assigner), [0, 1, 2]);
+    assert_eq!(takers(&mut assigner), [0, 1, 3]);
+    assert_eq!(takers(&mut assigner), [0, 2, 3]);
+}
+
+#[test]
+fn r11_a_finished_subtask_takes_the_broadcast_copy_of_another() {
+    let counts = [Some(7), None, Some(7)];
+    let state = OperatorAssigner::new(rescaling(8, 3, 3)).next_state(StateMode::Broadcast, &counts).unwrap();
+    let sources: Vec<_> = (0..3).map(|index| state.parts(index).unwrap().next().unwrap().subtask).collect();
+    assert_eq!(sources, [0, 2, 2]);
+    let gone = [None, None, None];
+    let state = OperatorAssigner::new(rescaling(8, 3, 3)).next_state(StateMode::Broadcast, &gone).unwrap();
+    assert_eq!(state.parts(1).unwrap().next(), None);
+}
+
+#[test]
+fn u21_u22_records_in_flight_are_read_as_flink_maps_them() {
+    let mut seen = 0;
+    for row in rows(include_str!("../../golden/subtask_mapping.tsv"), 5) {
+        let mapping = match row[0] {
+            "arbitrary" | "round_robin" => ChannelMapping::RoundRobin,
+            "first" => ChannelMapping::First,
+            "full" => ChannelMapping::Full,
+            "range" => ChannelMapping::Range,
+            "unsupported" => ChannelMapping::Unsupported,
+            other => panic!("unknown mapping {other}"),
+        };
+        let (old, new) = (number(row[1]), number(row[2]));
+        let found = rescaling(128, old, new).channel_parts(mapping, number(row[3]));
+        let found =
+            found.map_or_else(|_| "unsupported".into(), |parts| joined(parts.map(|old| old.to_string())));
+        assert_eq!(found, row[4], "{row:?}");
+        let same = rescaling(128, old, old).channel_parts(mapping, old - 1).unwrap();
+        assert_eq!(same.collect::<Vec<_>>(), vec![old - 1]);
+        seen += 1;
+    }
+    assert_eq!(seen, 246);
+}
+
+#[test]
+fn r2_r6_the_stored_number_of_key_groups_stays() {
+    let groups = |count| MaxParallelism::new(count).unwrap();
+    assert_eq!(restored_max_parallelism(groups(128), None), Ok(groups(128)));
+    assert_eq!(restored_max_parallelism(groups(128), Some(groups(128))), Ok(groups(128)));
+    let differs = AssignError::MaxParallelismDiffers { stored: groups(128), wanted: groups(256) };
+    assert_eq!(restored_max_parallelism(groups(128), Some(groups(256))), Err(differs));
+}
+
+#[test]
+fn r6_r14_numbers_out_of_bounds_are_refused() {
+    let groups = MaxParallelism::new(4).unwrap();
+    for (old, new, parallelism) in [(0, 1, 0), (1, 0, 0), (5, 1, 5), (1, 5, 5)] {
+        let error = InvalidParallelism::Parallelism { parallelism, max_parallelism: groups };
+        assert_eq!(Rescaling::new(groups, old, new), Err(AssignError::Parallelism(error)));
+    }
+    let rescaling = rescaling(4, 2, 3);
+    let error = AssignError::Parallelism(InvalidParallelism::Subtask { index: 3, parallelism: 3 });
+    assert_eq!(rescaling.keyed_parts(3).err(), Some(error));
+    assert_eq!(rescaling.channel_parts(ChannelMapping::Full, 3).err(), Some(error));
+    let mut assigner = OperatorAssigner::new(rescaling);
+    assert_eq!(assigner.next_state(StateMode::Union, &[None, None]).unwrap().parts(3).err(), Some(error));
+}
+
+#[test]
+fn a_state_that_does_not_add_up_is_refused() {
+    let mut assigner = OperatorAssigner::new(rescaling(4, 2, 3));
+    let error = AssignError::WrongSubtaskCount { given: 1, old_parallelism: 2 };
+    assert_eq!(assigner.next_state(StateMode::Split, &[Some(1)]).err(), Some(error));
+    let counts = [Some(u64::MAX), Some(1)];
+    assert_eq!(assigner.next_state(StateMode::Split, &counts).err(), Some(AssignError::TooManyPartitions));
+    let error = assigner.next_state(StateMode::Plain, &[Some(1), None]).unwrap_err();
+    assert!(error.to_string().contains("from 2 subtasks to 3"), "{error}");
+    let mut unchanged = OperatorAssigner::new(rescaling(4, 2, 2));
+    assert_eq!(unchanged.next_state(StateMode::Plain, &[Some(1), None]).unwrap().len(0), Ok(1));
+}
