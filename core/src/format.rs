@@ -41,6 +41,8 @@ pub const LAYOUTS: &[Layout] = &[
     page::RecordHead::LAYOUT,
     page::OverflowRef::LAYOUT,
     page::OverflowHead::LAYOUT,
+    page::TreeSlot::LAYOUT,
+    page::TreeRecordHead::LAYOUT,
     segment::SegmentHeaderLayout::LAYOUT,
     segment::SectionHead::LAYOUT,
     segment::IndexRow::LAYOUT,

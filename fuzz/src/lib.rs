@@ -120,6 +120,14 @@ pub fn page(data: &[u8]) {
             assert_eq!(count, page.header().n_used.get());
             assert!(len <= data.len() || !is_sound, "records take no more than the page");
         }
+        PageView::Tree(page) => {
+            let len: usize = page.entries().map(|entry| entry.record_len()).sum();
+            assert!(
+                !is_sound || page.entries().count() == page.slots().len(),
+                "a sound page has all entries"
+            );
+            assert!(len <= data.len() || !is_sound, "records take no more than the page");
+        }
         PageView::Overflow(page) => assert!(page.bytes().len() < data.len()),
     }
 }

@@ -1,7 +1,7 @@
 //! Pages: the heap's memory image of a page is its image on disk.
 //!
-//! A page fills one frame, 256 bytes to 16 KiB, a power of two. A hash page holds whole records; a key or a
-//! value that does not fit inline lies in a chain of overflow pages. A page is named by its logical page
+//! A page fills one frame, 256 bytes to 16 KiB, a power of two. A hash page holds whole records, an ordered
+//! page is a node of a tree; a key or a value that does not fit inline lies in a chain of overflow pages. A page is named by its logical page
 //! number (lpn), unique within its state and key group; pages refer to each other by it alone.
 
 use zerocopy::FromBytes;
@@ -14,9 +14,15 @@ mod hash;
 mod overflow;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use hash::{Content, HashPage, Record, Records};
 pub use overflow::OverflowPage;
+pub use tree::{
+    TREE_ENTRY_LEN_MIN, TREE_HINTS, TREE_HINTS_FRAME_SIZE_MIN, TREE_LEVELS_MAX, TreeEntry, TreeKey, TreePage,
+    TreeRecordHead, TreeSlot, tree_entry_len_max, tree_head, tree_head_padded, tree_hint_distance,
+    tree_key_len_max, tree_slots_offset,
+};
 
 /// The smallest frame in bytes.
 pub const FRAME_SIZE_MIN: usize = 256;
@@ -30,8 +36,12 @@ pub const VALUE_LEN_MAX: usize = 64 * 1024 * 1024;
 pub const NO_PAGE: u32 = u32::MAX;
 /// The version of the page layouts.
 pub const PAGE_FORMAT: u8 = 1;
-/// [`PageHeader::page_type`] of a hash page with records of any size. 1, 3 and 4 are set aside.
+/// [`PageHeader::page_type`] of a hash page with records of any size. 1 is set aside.
 pub const PAGE_TYPE_HASH: u16 = 2;
+/// [`PageHeader::page_type`] of an ordered page with entries.
+pub const PAGE_TYPE_LEAF: u16 = 3;
+/// [`PageHeader::page_type`] of an ordered page with children.
+pub const PAGE_TYPE_INNER: u16 = 4;
 /// [`PageHeader::page_type`] of a page of an overflow chain.
 pub const PAGE_TYPE_OVERFLOW: u16 = 5;
 
@@ -54,19 +64,20 @@ pub const LEN_MASK: u16 = 0x7fff;
 layout! {
     /// The first 64 bytes of every page.
     pub struct PageHeader {
-        /// [`PAGE_TYPE_HASH`] or [`PAGE_TYPE_OVERFLOW`].
+        /// One of the `PAGE_TYPE_` numbers.
         pub page_type: U16,
         /// [`PAGE_FORMAT`].
         pub format: u8,
         /// Logarithm of the frame size.
         pub frame_size_log2: u8,
-        /// Slots of a hash page; 0 in an overflow page.
+        /// Slots of a hash page or an ordered page; 0 in an overflow page.
         pub n_slots: U16,
         /// Slots in use; 0 in an overflow page.
         pub n_used: U16,
         /// Bytes of a slot of a page with fixed slots: 0.
         pub stride: U16,
-        /// How many leading bits of the hash all records share; 0 in an overflow page.
+        /// How many leading bits of the hash all records share; levels above the leaves in an ordered page; 0 in an
+        /// overflow page.
         pub local_depth: u8,
         /// None is defined: 0.
         pub flags: u8,
@@ -74,7 +85,7 @@ layout! {
         pub state_id: U16,
         /// The key group.
         pub key_group: U16,
-        /// The shared bits of the hash, left-aligned; the others are 0.
+        /// The shared bits of the hash, left-aligned; the others are 0, and all of them but in a hash page.
         pub hash_prefix: U64,
         /// The page's name.
         pub lpn: U32,
@@ -82,20 +93,20 @@ layout! {
         pub delta_base: U32,
         /// The epoch in which the page was last changed.
         pub epoch: U32,
-        /// Offset of the lowest record; the frame size when there is none. 0 in an overflow page.
+        /// Offset of the lowest record; when there is none, where records end. 0 in an overflow page.
         pub heap_top: U16,
         /// Bytes above `heap_top` that belong to no record; 0 in an overflow page.
         pub garbage: U16,
-        /// Left neighbour in a tree: 0.
+        /// First child of an inner page; 0 in all others.
         pub left_lpn: U32,
         /// The hash page behind this one with the same prefix, for hashes too much alike to be split; 0 for none.
-        /// 0 in an overflow page.
+        /// 0 in other pages.
         pub right_lpn: U32,
-        /// Lower fence of a tree page: 0.
+        /// 0.
         pub fence_lo: U16,
-        /// Upper fence of a tree page: 0.
+        /// 0.
         pub fence_hi: U16,
-        /// Length of the prefix of a tree page: 0.
+        /// Bytes at the end of an ordered page with which all its keys begin; 0 in other pages.
         pub prefix_len: U16,
         /// 0.
         pub reserved: [u8; 10],
@@ -177,6 +188,8 @@ pub const fn fingerprint(hash: u64) -> u8 {
 pub enum PageView<'a> {
     /// A hash page.
     Hash(HashPage<'a>),
+    /// An ordered page, a leaf or an inner one.
+    Tree(TreePage<'a>),
     /// A page of an overflow chain.
     Overflow(OverflowPage<'a>),
 }
@@ -193,7 +206,8 @@ impl<'a> PageView<'a> {
         match header.page_type.get() {
             PAGE_TYPE_HASH => HashPage::parse(frame, header).map(Self::Hash),
             PAGE_TYPE_OVERFLOW => OverflowPage::parse(frame, header).map(Self::Overflow),
-            1 | 3 | 4 => {
+            PAGE_TYPE_LEAF | PAGE_TYPE_INNER => TreePage::parse(frame, header).map(Self::Tree),
+            1 => {
                 Err(FormatError::Unsupported { what: "page type", value: u64::from(header.page_type.get()) })
             }
             other => Err(corrupt("page type", 0, u64::from(PAGE_TYPE_HASH), u64::from(other))),
@@ -205,6 +219,7 @@ impl<'a> PageView<'a> {
     pub const fn header(&self) -> &'a PageHeader {
         match self {
             Self::Hash(page) => page.header(),
+            Self::Tree(page) => page.header(),
             Self::Overflow(page) => page.header(),
         }
     }
@@ -216,6 +231,7 @@ impl<'a> PageView<'a> {
     pub fn check(&self) -> Result<(), FormatError> {
         match self {
             Self::Hash(page) => page.check(),
+            Self::Tree(page) => page.check(),
             Self::Overflow(_) => Ok(()),
         }
     }
@@ -236,7 +252,9 @@ fn parse_header(frame: &[u8]) -> Result<&PageHeader, FormatError> {
     expect_eq("page format", 2, u64::from(PAGE_FORMAT), u64::from(header.format))?;
     expect_eq("stride", 8, 0, u64::from(header.stride.get()))?;
     expect_eq("page flags", 11, 0, u64::from(header.flags))?;
-    expect_zero("left neighbour of the page", 40, frame.get(40..44).unwrap_or(&[]))?;
-    expect_zero("tree fields of the page header", 48, frame.get(48..PageHeader::LEN).unwrap_or(&[]))?;
+    if !matches!(header.page_type.get(), PAGE_TYPE_LEAF | PAGE_TYPE_INNER) {
+        expect_zero("first child of the page", 40, frame.get(40..44).unwrap_or(&[]))?;
+        expect_zero("tree fields of the page header", 48, frame.get(48..PageHeader::LEN).unwrap_or(&[]))?;
+    }
     Ok(header)
 }

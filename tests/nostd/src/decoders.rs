@@ -35,6 +35,7 @@ pub(crate) fn page(data: &mut Data) -> u32 {
     let sum = used(view.header()) ^ used(&view.check());
     match &view {
         PageView::Hash(page) => page.records().fold(sum, |sum, record| sum ^ used(&record)),
+        PageView::Tree(page) => page.entries().fold(sum, |sum, entry| sum ^ used(&entry)),
         PageView::Overflow(page) => sum ^ used(&page.next_lpn()) ^ used(&page.bytes()),
     }
 }

@@ -62,7 +62,7 @@ impl Content<'_> {
         }
     }
 
-    const fn len_in_page(&self) -> usize {
+    pub(super) const fn len_in_page(&self) -> usize {
         match self {
             Self::Inline(bytes) => bytes.len(),
             Self::Overflow(_) => OverflowRef::LEN,
