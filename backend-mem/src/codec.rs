@@ -5,12 +5,20 @@ use core::fmt;
 use crate::heap::Value;
 
 mod bytes;
+mod name;
+pub(crate) mod parts;
 mod plain;
+mod scratch;
 #[cfg(test)]
 mod tests;
+mod tuple;
+mod varint;
 
 pub use bytes::{Bytes, Utf8};
 pub use plain::{Plain, PlainData};
+
+pub(crate) use name::Name;
+pub(crate) use scratch::{Full, Scratch};
 
 /// Names the way a state's keys or values are encoded; goes into each snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +46,7 @@ impl<'a> CodecId<'a> {
 }
 
 /// Turns items into bytes. Equal items give equal bytes.
-pub trait Codec {
+pub trait Codec: 'static {
     /// What is encoded.
     type Item: ?Sized;
 
@@ -46,7 +54,10 @@ pub trait Codec {
     const ID: CodecId<'static>;
 
     /// Lends the item's bytes to `with`.
-    fn encoded<R>(item: &Self::Item, with: impl FnOnce(&[u8]) -> R) -> R;
+    ///
+    /// # Errors
+    /// The item has no encoding; `with` was not called.
+    fn encoded<R>(item: &Self::Item, with: impl FnOnce(&[u8]) -> R) -> Result<R, Unencodable>;
 
     /// The hash that picks the item's key group: `hashCode()` of the same value in Java, where it has one.
     fn key_group_hash(item: &Self::Item) -> i32;
@@ -66,6 +77,24 @@ pub trait Decode: Codec {
     /// The item, lent.
     fn borrow(owned: &Self::Owned) -> &Self::Item;
 }
+
+/// An item has no encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unencodable {
+    /// The codec.
+    pub codec: CodecId<'static>,
+    /// What is wrong with the item.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Unencodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CodecId { name, version, .. } = self.codec;
+        write!(f, "codec {name} version {version} cannot encode an item: {}", self.what)
+    }
+}
+
+impl core::error::Error for Unencodable {}
 
 /// Bytes in the heap are not what the codec writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,9 +22,9 @@ pub mod snapshot;
 pub mod state;
 
 pub use arena::{Arena, ArenaHandle, DefaultArena};
-pub use codec::{Bytes, Codec, CodecId, Decode, Plain, PlainData, Utf8};
+pub use codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, PlainData, Unencodable, Utf8};
 #[cfg(feature = "std")]
 pub use disk::{MemDisk, MmapDisk};
 pub use heap::{Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, Value};
 pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
-pub use state::{StateError, ValueState};
+pub use state::{Namespace, StateError, ValueState};

@@ -93,7 +93,7 @@ impl<V: SampleValue> Subject<V> {
     ///
     /// # Errors
     /// As for [`Subject::empty`].
-    pub fn filled(shape: Shape) -> Result<Self, HeapError> {
+    pub fn filled(shape: Shape) -> Result<Self, StateError> {
         let mut subject = Self::empty(shape)?;
         for number in 0..shape.keys {
             subject.put(number)?;
@@ -105,7 +105,7 @@ impl<V: SampleValue> Subject<V> {
     ///
     /// # Errors
     /// As [`ValueState::put`].
-    pub fn put(&mut self, number: u32) -> Result<(), HeapError> {
+    pub fn put(&mut self, number: u32) -> Result<(), StateError> {
         let value = V::sample(number, self.shape.value_len);
         self.state.put(&mut self.heap, &key(number), V::borrow(&value))
     }

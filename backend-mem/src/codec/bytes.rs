@@ -1,6 +1,6 @@
 use slackwater_core::key_group::{hash_of_bytes, hash_of_str};
 
-use super::{Codec, CodecId};
+use super::{Codec, CodecId, Unencodable};
 
 /// Byte strings as they are.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ impl Codec for Bytes {
     const ID: CodecId<'static> = CodecId::variable("bytes", 1);
 
     #[inline]
-    fn encoded<R>(item: &[u8], with: impl FnOnce(&[u8]) -> R) -> R {
-        with(item)
+    fn encoded<R>(item: &[u8], with: impl FnOnce(&[u8]) -> R) -> Result<R, Unencodable> {
+        Ok(with(item))
     }
 
     fn key_group_hash(item: &[u8]) -> i32 {
@@ -31,8 +31,8 @@ impl Codec for Utf8 {
     const ID: CodecId<'static> = CodecId::variable("utf8", 1);
 
     #[inline]
-    fn encoded<R>(item: &str, with: impl FnOnce(&[u8]) -> R) -> R {
-        with(item.as_bytes())
+    fn encoded<R>(item: &str, with: impl FnOnce(&[u8]) -> R) -> Result<R, Unencodable> {
+        Ok(with(item.as_bytes()))
     }
 
     fn key_group_hash(item: &str) -> i32 {

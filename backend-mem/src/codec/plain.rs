@@ -4,7 +4,7 @@ use slackwater_core::key_group::{hash_of_bool, hash_of_bytes, hash_of_i32, hash_
 use zerocopy::little_endian::{F32, F64, I16, I32, I64, I128, U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, TryFromBytes};
 
-use super::{Codec, CodecId, Decode, Malformed};
+use super::{Codec, CodecId, Decode, Malformed, Unencodable};
 use crate::heap::Value;
 
 /// Data of a fixed size, stored as the bytes of [`PlainData::Wire`].
@@ -14,7 +14,7 @@ pub struct Plain<T>(PhantomData<T>);
 /// Data whose bytes are the same on every machine.
 ///
 /// A structure of little-endian fields (`zerocopy::little_endian`) is its own wire form.
-pub trait PlainData: Copy {
+pub trait PlainData: Copy + 'static {
     /// What is stored: no padding, no native byte order.
     type Wire: FromBytes + IntoBytes + Immutable + Copy;
 
@@ -39,8 +39,8 @@ impl<T: PlainData> Codec for Plain<T> {
     const ID: CodecId<'static> = T::ID;
 
     #[inline]
-    fn encoded<R>(item: &T, with: impl FnOnce(&[u8]) -> R) -> R {
-        with(item.to_wire().as_bytes())
+    fn encoded<R>(item: &T, with: impl FnOnce(&[u8]) -> R) -> Result<R, Unencodable> {
+        Ok(with(item.to_wire().as_bytes()))
     }
 
     #[inline]

@@ -10,7 +10,13 @@ pub struct Value<'a>(Parts<'a>);
 #[derive(Clone, Copy, Debug)]
 enum Parts<'a> {
     Inline(&'a [u8]),
-    Chain { frames: FrameView<'a>, head: &'a Head, reference: OverflowRef },
+    /// What is left of a chain, `skip` bytes into its first page.
+    Chain {
+        frames: FrameView<'a>,
+        head: &'a Head,
+        reference: OverflowRef,
+        skip: u32,
+    },
 }
 
 impl<'a> Value<'a> {
@@ -21,7 +27,7 @@ impl<'a> Value<'a> {
     pub(crate) const fn of(content: Content<'a>, frames: FrameView<'a>, head: &'a Head) -> Self {
         match content {
             Content::Inline(bytes) => Self::inline(bytes),
-            Content::Overflow(reference) => Self(Parts::Chain { frames, head, reference }),
+            Content::Overflow(reference) => Self(Parts::Chain { frames, head, reference, skip: 0 }),
         }
     }
 
@@ -53,6 +59,22 @@ impl<'a> Value<'a> {
     #[must_use]
     pub const fn chunks(&self) -> Chunks<'a> {
         Chunks(self.0)
+    }
+
+    /// The first `len` bytes and the others; none if there are fewer. Takes a step for each page of the first.
+    #[must_use]
+    pub fn split_at_checked(&self, len: usize) -> Option<(Self, Self)> {
+        match self.0 {
+            Parts::Inline(bytes) => {
+                let (front, back) = bytes.split_at_checked(len)?;
+                Some((Self::inline(front), Self::inline(back)))
+            }
+            Parts::Chain { frames, head, mut reference, skip } => {
+                let back = self.chunks().advanced(u32::try_from(len).ok()?)?;
+                reference.len = u32::try_from(len).ok()?.into();
+                Some((Self(Parts::Chain { frames, head, reference, skip }), Self(back)))
+            }
+        }
     }
 
     /// Copies the bytes to the start of `out`, as many as fit, and says how many.
@@ -89,6 +111,25 @@ impl<'a> Value<'a> {
 #[derive(Clone, Debug)]
 pub struct Chunks<'a>(Parts<'a>);
 
+impl<'a> Chunks<'a> {
+    /// What lies behind the next `count` bytes of a chain; none if there are fewer.
+    fn advanced(mut self, mut count: u32) -> Option<Parts<'a>> {
+        loop {
+            let before = self.clone();
+            let Parts::Chain { frames, head, mut reference, skip } = before.0 else { return None };
+            if count == 0 {
+                return Some(before.0);
+            }
+            let len = u32::try_from(self.next()?.len()).ok()?;
+            if count < len {
+                reference.len = (reference.len.get() - count).into();
+                return Some(Parts::Chain { frames, head, reference, skip: skip + count });
+            }
+            count -= len;
+        }
+    }
+}
+
 impl<'a> Iterator for Chunks<'a> {
     type Item = &'a [u8];
 
@@ -96,18 +137,19 @@ impl<'a> Iterator for Chunks<'a> {
         match &mut self.0 {
             Parts::Inline([]) => None,
             Parts::Inline(bytes) => Some(core::mem::take(bytes)),
-            Parts::Chain { frames, head, reference } => {
+            Parts::Chain { frames, head, reference, skip } => {
                 let lpn = reference.first_lpn.get();
                 let left = reference.len.get();
                 if left == 0 || lpn == NO_PAGE {
                     return None;
                 }
                 let frame = tables::overflow_frame(*frames, head, lpn);
-                let len = left.min(frames.u32(frame, OVERFLOW_BYTES_OFFSET - 4));
+                let len = left.min(frames.u32(frame, OVERFLOW_BYTES_OFFSET - 4).saturating_sub(*skip));
+                let offset = OVERFLOW_BYTES_OFFSET + core::mem::take(skip) as usize;
                 reference.first_lpn = frames.u32(frame, OVERFLOW_BYTES_OFFSET - 8).into();
                 reference.len = (left - len).into();
                 // A page without bytes would be a broken chain: end it.
-                (len > 0).then(|| frames.part(frame, OVERFLOW_BYTES_OFFSET, len as usize))
+                (len > 0).then(|| frames.part(frame, offset, len as usize))
             }
         }
     }

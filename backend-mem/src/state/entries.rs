@@ -1,0 +1,72 @@
+use core::marker::PhantomData;
+
+use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
+
+use super::{Namespace, StateError};
+use crate::arena::ArenaHandle;
+use crate::codec::{Codec, CodecId, Unencodable};
+use crate::heap::{Heap, HeapError, StateId, Value};
+
+/// The entries of a state: which one it is and how its keys are stored.
+pub(crate) struct Entries<K: ?Sized, N> {
+    pub(crate) id: StateId,
+    max_parallelism: MaxParallelism,
+    _codecs: PhantomData<fn(&K, &N)>,
+}
+
+impl<K: Codec, N: Namespace> Entries<K, N> {
+    pub(crate) fn register<A: ArenaHandle>(
+        heap: &mut Heap<A>,
+        operator: &str,
+        name: &str,
+        max_parallelism: MaxParallelism,
+        value: CodecId<'_>,
+    ) -> Result<Self, HeapError> {
+        let id = heap.register(operator, name, N::key_id::<K>(), value)?;
+        Ok(Self { id, max_parallelism, _codecs: PhantomData })
+    }
+
+    /// Lends the key group and the stored key to `with`.
+    #[inline]
+    pub(crate) fn at<R>(
+        &self,
+        key: N::Key<'_, K>,
+        with: impl FnOnce(KeyGroup, &[u8]) -> R,
+    ) -> Result<R, Unencodable> {
+        N::encoded::<K, R>(key, |hash, bytes| with(key_group_of_hash(hash, self.max_parallelism), bytes))
+    }
+
+    #[inline]
+    pub(crate) fn get<'h, A: ArenaHandle>(
+        &self,
+        heap: &'h Heap<A>,
+        key: N::Key<'_, K>,
+    ) -> Result<Option<Value<'h>>, StateError> {
+        Ok(self.at(key, |group, key| heap.get(self.id, group, key))??)
+    }
+
+    pub(crate) fn put<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        key: N::Key<'_, K>,
+        value: &[u8],
+    ) -> Result<(), StateError> {
+        Ok(self.at(key, |group, key| heap.put(self.id, group, key, value))??)
+    }
+
+    pub(crate) fn remove<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        key: N::Key<'_, K>,
+    ) -> Result<bool, StateError> {
+        Ok(self.at(key, |group, key| heap.remove(self.id, group, key))??)
+    }
+}
+
+impl<K: ?Sized, N> Clone for Entries<K, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: ?Sized, N> Copy for Entries<K, N> {}
