@@ -30,7 +30,9 @@ impl<A: ArenaHandle> Heap<A> {
         let (has, free, used) = (head.has_overflow != 0, head.overflow_free.get(), head.overflow_used.get());
         if has && free != NO_ENTRY {
             let next = self.frames.view().u32(FrameId(head.overflow.get()), free as usize * 4) & !ENTRY_FREE;
-            self.head_mut(at)?.overflow_free = next.into();
+            let head = self.head_mut(at)?;
+            head.overflow_free = next.into();
+            head.overflow_free_count = head.overflow_free_count.get().saturating_sub(1).into();
             return Ok(LPN_OVERFLOW | free);
         }
         if !has || used >> head.overflow_log2 != 0 {
@@ -44,8 +46,7 @@ impl<A: ArenaHandle> Heap<A> {
     fn grow_overflow(&mut self, at: Group) -> Result<(), HeapError> {
         let head = self.head(at);
         let (has, old) = (head.has_overflow != 0, FrameId(head.overflow.get()));
-        let entries_log2 =
-            if has { head.overflow_log2 + 1 } else { self.frames.geometry().frame_size_log2 - 2 };
+        let entries_log2 = if has { head.overflow_log2 + 1 } else { self.overflow_log2_min() };
         let order = self.order_of_entries(entries_log2);
         let run = if has { self.enlarge(old, order)? } else { self.frames.take_zeroed(order)? };
         let head = self.head_mut(at)?;
@@ -58,6 +59,11 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(())
     }
 
+    /// Logarithm of the entries of the smallest overflow table: a frame.
+    const fn overflow_log2_min(&self) -> u8 {
+        self.frames.geometry().frame_size_log2 - 2
+    }
+
     /// Sets the frame of an lpn in the writable overflow table.
     pub(super) fn set_overflow(&mut self, at: Group, lpn: u32, entry: u32) -> Result<(), HeapError> {
         let table = FrameId(self.head(at).overflow.get());
@@ -68,11 +74,65 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(())
     }
 
-    /// Gives back an lpn; the overflow table is writable.
+    /// Gives back an lpn; the overflow table is writable. The table goes with its last page, and shrinks when
+    /// hardly any are left.
     pub(super) fn give_lpn(&mut self, at: Group, lpn: u32) -> Result<(), HeapError> {
         let next = self.head(at).overflow_free.get();
         self.set_overflow(at, lpn, ENTRY_FREE | next)?;
-        self.head_mut(at)?.overflow_free = (lpn & !LPN_OVERFLOW).into();
+        let head = self.head_mut(at)?;
+        head.overflow_free = (lpn & !LPN_OVERFLOW).into();
+        head.overflow_free_count += 1;
+        let live = head.overflow_used.get().saturating_sub(head.overflow_free_count.get());
+        // Only at powers of two: a table that cannot shrink is not looked through again and again.
+        if live == 0 || live.is_power_of_two() && (live * 8) >> head.overflow_log2 == 0 {
+            self.shrink_overflow(at)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts the free entries off the table's end, if that saves frames.
+    fn shrink_overflow(&mut self, at: Group) -> Result<(), HeapError> {
+        let head = self.head(at);
+        let (old, old_log2) = (FrameId(head.overflow.get()), head.overflow_log2);
+        let frames = self.frames.view();
+        let is_live = |index: &u32| frames.u32(old, *index as usize * 4) & ENTRY_FREE == 0;
+        let Some(last) = (0..head.overflow_used.get()).rev().find(is_live) else {
+            let head = self.head_mut(at)?;
+            head.has_overflow = 0;
+            (head.overflow_used, head.overflow_free_count) = (0.into(), 0.into());
+            self.frames.retire(old);
+            return Ok(());
+        };
+        let used = last + 1;
+        let entries_log2 = self.overflow_log2_min().max(low_log2(used));
+        if self.order_of_entries(entries_log2) >= self.order_of_entries(old_log2) {
+            return Ok(());
+        }
+        // Without memory for a smaller one the table stays.
+        let Ok(run) = self.frames.take(self.order_of_entries(entries_log2)) else { return Ok(()) };
+        let (from, to) = self.frames.read_and_write(old, run).ok_or(BROKEN)?;
+        to.copy_from_slice(from.get(..to.len()).ok_or(BROKEN)?);
+        self.frames.retire(old);
+        let head = self.head_mut(at)?;
+        head.overflow = run.0.into();
+        head.overflow_log2 = entries_log2;
+        head.overflow_used = used.into();
+        self.link_free_entries(at, used)
+    }
+
+    /// Makes the list of free entries anew, the first ones first.
+    fn link_free_entries(&mut self, at: Group, used: u32) -> Result<(), HeapError> {
+        let table = FrameId(self.head(at).overflow.get());
+        let (mut next, mut count) = (NO_ENTRY, 0);
+        for index in (0..used).rev() {
+            if self.frames.view().u32(table, index as usize * 4) & ENTRY_FREE != 0 {
+                self.set_overflow(at, LPN_OVERFLOW | index, ENTRY_FREE | next)?;
+                (next, count) = (index, count + 1);
+            }
+        }
+        let head = self.head_mut(at)?;
+        head.overflow_free = next.into();
+        head.overflow_free_count = count.into();
         Ok(())
     }
 
@@ -162,4 +222,9 @@ pub(super) const fn chain_of(content: &Content<'_>) -> Option<OverflowRef> {
 /// The length of a part of a chain. Lengths are checked against the format's limits before.
 fn len_of(part: &[u8]) -> u32 {
     u32::try_from(part.len()).unwrap_or(u32::MAX)
+}
+
+/// The logarithm of the smallest power of two that is not below `count`.
+fn low_log2(count: u32) -> u8 {
+    u8::try_from(count.next_power_of_two().trailing_zeros()).unwrap_or(u8::MAX)
 }

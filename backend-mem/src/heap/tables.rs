@@ -64,8 +64,10 @@ pub(crate) struct Head {
     pub(crate) overflow_used: U32,
     /// The first free one among them; meaningless if there is none in use at all.
     pub(crate) overflow_free: U32,
-    /// Bytes of the head that are not used yet.
-    pub(crate) reserved: [u8; 5],
+    /// How many free ones there are among them.
+    pub(crate) overflow_free_count: U32,
+    /// A byte of the head that is not used yet.
+    pub(crate) reserved: u8,
     /// The directory has `2^depth` entries.
     pub(crate) depth: u8,
     /// The overflow table has `2^overflow_log2` entries.
@@ -87,7 +89,8 @@ pub(crate) static EMPTY_HEAD: Head = Head {
     pages: U32::ZERO,
     overflow_used: U32::ZERO,
     overflow_free: U32::ZERO,
-    reserved: [0; 5],
+    overflow_free_count: U32::ZERO,
+    reserved: 0,
     depth: 0,
     overflow_log2: 0,
     has_overflow: 0,

@@ -40,6 +40,69 @@ fn the_memory_limit_is_an_error_that_changes_nothing() {
 }
 
 #[test]
+fn a_refused_value_leaves_nothing_in_an_empty_key_group() {
+    let mut heap = Heap::new(options(256, 256 * 300, 2)).unwrap();
+    let state = heap.register("op", "s", BYTES, BYTES).unwrap();
+    heap.put(state, KeyGroup(0), b"k", b"v").unwrap();
+    let before = heap.memory_use();
+    for (key, value) in
+        [(vec![1; 9], vec![2; 1 << 20]), (vec![1; 1 << 20], vec![]), (vec![1; 900], vec![2; 1 << 20])]
+    {
+        let refused = heap.put(state, KeyGroup(1), &key, &value);
+        assert!(matches!(refused, Err(HeapError::MemoryLimit { .. })), "{refused:?}");
+        assert_eq!(heap.memory_use(), before);
+    }
+}
+
+#[test]
+fn the_table_of_long_values_shrinks_when_they_are_gone() {
+    for frame_size in [256_u32, 4096] {
+        let (mut heap, state) = heap(frame_size, 1);
+        let part = vec![7; frame_size as usize];
+        heap.put(state, KeyGroup(0), b"first", &part).unwrap();
+        // Makes as many pages as the same keys need below.
+        let short: Vec<_> =
+            (0..6_u8).map(|key| vec![key; 3]).chain((0..40_u8).map(|key| vec![key; 2])).collect();
+        short.iter().for_each(|key| heap.put(state, KeyGroup(0), key, &part).unwrap());
+        short.iter().for_each(|key| assert!(heap.remove(state, KeyGroup(0), key).unwrap()));
+        let before = heap.memory_use().live_bytes;
+        let large = vec![1; frame_size as usize * 3_000];
+        let mut truth = Content::from([((0, b"first".to_vec()), part.clone())]);
+        for round in 0..6_u8 {
+            heap.put(state, KeyGroup(0), b"large", &large).unwrap();
+            let last = [round; 3].to_vec();
+            heap.put(state, KeyGroup(0), &last, &part).unwrap();
+            truth.insert((0, last), part.clone());
+            let snapshot = heap.freeze().ok().filter(|_| round % 2 == 0);
+            assert!(heap.remove(state, KeyGroup(0), b"large").unwrap());
+            for small in 0..40_u8 {
+                heap.put(state, KeyGroup(0), &[small; 2], &part).unwrap();
+            }
+            for small in 0..40_u8 {
+                assert!(heap.remove(state, KeyGroup(0), &[small; 2]).unwrap());
+            }
+            drop(snapshot);
+            let snapshot = heap.freeze().unwrap();
+            check_pages(&snapshot, state);
+            assert_eq!(content_of(&snapshot, state), truth);
+        }
+        let table = (2 * 3_000_u64 * 4).next_power_of_two();
+        let after = heap.memory_use().live_bytes;
+        // The last of the lasting values may have the last entries of the table.
+        assert!(
+            after < before + 6 * 3 * u64::from(frame_size) + table,
+            "{before} bytes before, {after} after"
+        );
+        for round in 0..6_u8 {
+            assert!(heap.remove(state, KeyGroup(0), &[round; 3]).unwrap());
+        }
+        // A few emptied hash pages more or less.
+        let after = heap.memory_use().live_bytes;
+        assert!(after <= before + 8 * u64::from(frame_size), "{before} bytes before, {after} after");
+    }
+}
+
+#[test]
 fn what_was_never_written_costs_nothing() {
     let mut heap = Heap::new(options(4096, 64 << 20, 32_768)).unwrap();
     let empty = heap.memory_use().live_bytes;
