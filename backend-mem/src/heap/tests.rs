@@ -29,7 +29,7 @@ fn heap(frame_size: u32, groups: u16) -> (Heap, StateId) {
 }
 
 fn owned(value: &Value<'_>) -> Vec<u8> {
-    value.chunks().flatten().copied().collect()
+    value.chunks().collect::<Vec<_>>().concat()
 }
 
 type Content = BTreeMap<(u16, Vec<u8>), Vec<u8>>;

@@ -1,107 +1,275 @@
-//! Random work on a heap against a map, with every snapshot compared to the map as it was, however late.
+//! Random work on a heap against maps, with every snapshot compared to the maps as they were, however late.
+
+use slackwater_core::format::page::inline_len_max;
 
 use super::*;
 
-struct Random(u64);
+mod random;
+mod runs;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+use random::Random;
+
+/// What a run is made of. One that fails prints it.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    seed: u64,
+    steps: u32,
+    frame_size: u32,
+    memory_bytes: u64,
+    states: u16,
+    groups: u16,
+    /// Different keys of a state and key group.
+    keys: u64,
+    /// One value of four hundred is up to so long.
+    value_len_max: usize,
+    /// Bits of the hash that are used.
+    mask: u64,
+}
+
+impl Plan {
+    const fn new(seed: u64, frame_size: u32) -> Self {
+        let value_len_max = frame_size as usize * 20;
+        let memory_bytes = 8 << 20;
+        Self {
+            seed,
+            steps: 2_500,
+            frame_size,
+            memory_bytes,
+            states: 2,
+            groups: 3,
+            keys: 60,
+            value_len_max,
+            mask: u64::MAX,
+        }
     }
 
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+    fn options(&self) -> HeapOptions {
+        options(self.frame_size, self.memory_bytes, self.groups)
     }
 }
 
-fn value(random: &mut Random, frame_size: u32) -> Vec<u8> {
-    let len = match random.below(20) {
-        0 => random.below(u64::from(frame_size) * 3),
-        1..=3 => random.below(u64::from(frame_size) / 2),
-        _ => random.below(24),
-    };
-    let seed = random.next();
-    (0..len).map(|i| (seed.rotate_left(i as u32) & 0xff) as u8).collect()
+/// The entries of each state.
+type Truth = Vec<Content>;
+
+struct Model<A: ArenaHandle + 'static> {
+    plan: Plan,
+    step: u32,
+    random: Random,
+    heap: Heap<A>,
+    truth: Truth,
+    /// Snapshots of this heap and of those that it was restored from, by the number of restores before.
+    alive: Vec<(Snapshot<A>, Truth, u32)>,
+    /// How many calls were refused for want of memory.
+    refused: u32,
+    restores: u32,
 }
 
-fn key(random: &mut Random, keys: u64, frame_size: u32) -> Vec<u8> {
-    let number = random.below(keys);
-    let mut key = number.to_le_bytes().to_vec();
-    if number.is_multiple_of(11) {
-        key.resize(frame_size as usize / 4 + (number % 90) as usize, 5);
+impl<A: ArenaHandle + 'static> Drop for Model<A> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::eprintln!("failed at step {} of {:?}", self.step, self.plan);
+        }
     }
-    key
 }
 
-fn run(seed: u64, frame_size: u32, steps: u32, keys: u64, mask: u64) {
-    let mut random = Random(seed);
-    let (mut heap, state) = heap(frame_size, 5);
-    heap.hasher.mask = mask;
-    let mut truth = Content::new();
-    let mut alive: Vec<(Snapshot, Content)> = Vec::new();
-    for step in 0..steps {
-        let group = random.below(5) as u16;
-        let key = key(&mut random, keys, frame_size);
-        match random.below(100) {
-            0..=54 => {
-                let value = value(&mut random, frame_size);
-                heap.put(state, KeyGroup(group), &key, &value).unwrap();
-                truth.insert((group, key), value);
+impl<A: ArenaHandle + 'static> Model<A> {
+    fn new(plan: Plan, heap: Heap<A>) -> Self {
+        let truth = vec![Content::new(); usize::from(plan.states)];
+        let random = Random(plan.seed);
+        let mut model =
+            Self { plan, step: 0, random, heap, truth, alive: Vec::new(), refused: 0, restores: 0 };
+        model.prepare();
+        model
+    }
+
+    fn prepare(&mut self) {
+        self.heap.hasher.mask = self.plan.mask;
+        for state in 0..self.plan.states {
+            let id = self.heap.register("op", &std::format!("s{state}"), BYTES, BYTES);
+            assert_eq!(id, Ok(StateId(state)));
+        }
+    }
+
+    /// Works until the plan's steps are done; `new_heap` makes heaps to restore into.
+    fn run(&mut self, new_heap: &dyn Fn(&Plan) -> Heap<A>) {
+        for step in 0..self.plan.steps {
+            self.step = step;
+            match self.random.below(1_000) {
+                0..=459 => self.put(),
+                460..=699 => self.remove(),
+                700..=789 => self.change(),
+                790..=889 => self.get(),
+                890..=924 => self.release(true),
+                925..=934 => self.release(false),
+                935..=974 => self.freeze(),
+                975..=989 => self.compare(),
+                990..=994 => self.empty_group(),
+                _ => self.restore(new_heap),
             }
-            55..=84 => {
-                let removed = heap.remove(state, KeyGroup(group), &key).unwrap();
-                assert_eq!(removed, truth.remove(&(group, key)).is_some());
-            }
-            85..=93 => {
-                let place = heap.get_mut(state, KeyGroup(group), &key).unwrap();
-                if let Some(place) = place {
-                    place.fill(step as u8);
-                    truth.get_mut(&(group, key)).unwrap().fill(step as u8);
-                }
-            }
-            94..=96 if !alive.is_empty() => {
-                let chosen = random.below(alive.len() as u64) as usize;
-                let (snapshot, expected) = alive.swap_remove(chosen);
-                assert_eq!(content_of(&snapshot, state), expected, "seed {seed} step {step}");
-                check_pages(&snapshot, state);
-            }
-            97..=99 => match heap.freeze() {
-                Ok(snapshot) => alive.push((snapshot, truth.clone())),
-                Err(error) => assert_eq!((error, alive.len()), (HeapError::TooManySnapshots, 4)),
-            },
-            _ => {
-                let got = heap.get(state, KeyGroup(group), &key).unwrap().map(|value| owned(&value));
-                assert_eq!(got.as_ref(), truth.get(&(group, key)), "seed {seed} step {step}");
+            for (state, truth) in self.truth.iter().enumerate() {
+                assert_eq!(self.heap.len(StateId(state as u16)), truth.len() as u64);
             }
         }
-        assert_eq!(heap.len(state), truth.len() as u64);
     }
-    for (snapshot, expected) in alive {
-        assert_eq!(content_of(&snapshot, state), expected, "seed {seed}");
+
+    fn place(&mut self) -> (StateId, KeyGroup, Vec<u8>) {
+        let state = self.random.below(self.plan.states.into()) as u16;
+        let group = self.random.below(self.plan.groups.into()) as u16;
+        (StateId(state), KeyGroup(group), self.random.key(&self.plan))
     }
-    let entries: Vec<_> = truth.keys().cloned().collect();
-    for (group, key) in entries {
-        assert!(heap.remove(state, KeyGroup(group), &key).unwrap());
+
+    fn truth_of(&mut self, state: StateId) -> &mut Content {
+        &mut self.truth[usize::from(state.0)]
     }
-    drop(heap.freeze().unwrap());
-    heap.put(state, KeyGroup(0), b"last", b"one").unwrap();
-    assert!(heap.memory_use().live_bytes <= 12 * u64::from(frame_size), "{:?}", heap.memory_use());
+
+    fn put(&mut self) {
+        let (state, group, key) = self.place();
+        let value = self.random.value(&self.plan);
+        match self.heap.put(state, group, &key, &value) {
+            Ok(()) => drop(self.truth_of(state).insert((group.0, key), value)),
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    fn remove(&mut self) {
+        let (state, group, key) = self.place();
+        match self.heap.remove(state, group, &key) {
+            Ok(removed) => assert_eq!(removed, self.truth_of(state).remove(&(group.0, key)).is_some()),
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    fn change(&mut self) {
+        let (state, group, key) = self.place();
+        let byte = self.step as u8;
+        match self.heap.get_mut(state, group, &key) {
+            Ok(Some(place)) => {
+                place.fill(byte);
+                self.truth_of(state).get_mut(&(group.0, key)).unwrap().fill(byte);
+            }
+            Ok(None) => {}
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    fn get(&mut self) {
+        let (state, group, key) = self.place();
+        let got = self.heap.get(state, group, &key).unwrap().map(|value| owned(&value));
+        assert_eq!(got.as_ref(), self.truth_of(state).get(&(group.0, key)));
+    }
+
+    /// The heap lacked memory: nothing has changed. Some room is made.
+    fn refuse(&mut self, error: HeapError) {
+        assert!(matches!(error, HeapError::MemoryLimit { .. }), "{error}");
+        self.refused += 1;
+        self.compare();
+        match self.random.below(4) {
+            0 => self.release(true),
+            1 => self.empty_group(),
+            _ => {}
+        }
+    }
+
+    /// The whole heap equals the maps.
+    fn compare(&mut self) {
+        for (state, truth) in (0..).map(StateId).zip(&self.truth) {
+            for ((group, key), value) in truth {
+                let got = self.heap.get(state, KeyGroup(*group), key).unwrap();
+                assert!(got.is_some_and(|got| got.is(value)), "{state:?}, key group {group}, {key:?}");
+            }
+            let (mut cursor, mut seen) = (ScanCursor::default(), 0);
+            while self.heap.scan(state, &mut cursor, &mut |_, _| seen += 1).unwrap() {}
+            assert_eq!((seen, self.heap.len(state)), (truth.len(), truth.len() as u64));
+        }
+        let used = self.heap.memory_use();
+        assert!(used.live_bytes + used.retired_bytes <= used.total_bytes, "{used:?}");
+    }
+
+    fn freeze(&mut self) {
+        match self.heap.freeze() {
+            Ok(snapshot) => self.alive.push((snapshot, self.truth.clone(), self.restores)),
+            Err(error) => {
+                let own = self.alive.iter().filter(|(.., restores)| *restores == self.restores).count();
+                assert_eq!((error, own), (HeapError::TooManySnapshots, 4));
+            }
+        }
+    }
+
+    fn release(&mut self, check: bool) {
+        let Some(last) = self.alive.len().checked_sub(1) else { return };
+        let chosen = self.random.below(last as u64 + 1) as usize;
+        let (snapshot, expected, _) = self.alive.swap_remove(chosen);
+        if check {
+            check_snapshot(&snapshot, &expected);
+        }
+    }
+
+    fn empty_group(&mut self) {
+        let (state, group, _) = self.place();
+        let keys: Vec<_> = self
+            .truth_of(state)
+            .keys()
+            .filter(|(of, _)| *of == group.0)
+            .map(|(_, key)| key.clone())
+            .collect();
+        for key in keys {
+            match self.heap.remove(state, group, &key) {
+                Ok(removed) => assert!(removed),
+                // Only if the page is frozen and there is no room for a copy.
+                Err(error) => {
+                    assert!(matches!(error, HeapError::MemoryLimit { .. }), "{error}");
+                    return;
+                }
+            }
+            self.truth_of(state).remove(&(group.0, key));
+        }
+    }
+
+    /// Goes on with another heap that has what a snapshot of this one had. Snapshots of this one stay.
+    fn restore(&mut self, new_heap: &dyn Fn(&Plan) -> Heap<A>) {
+        let Ok(snapshot) = self.heap.freeze() else { return };
+        let mut fresh = new_heap(&self.plan);
+        fresh.hasher.mask = self.plan.mask;
+        if runs::copy(snapshot, &mut fresh) {
+            self.heap = fresh;
+            self.prepare();
+            self.compare();
+            self.restores += 1;
+        }
+    }
+
+    /// Every snapshot is what it was. An emptied heap has given back all but what registers states and key groups.
+    fn finish(&mut self, mut fresh: Heap<A>) {
+        while !self.alive.is_empty() {
+            self.release(true);
+        }
+        self.compare();
+        for state in 0..self.plan.states {
+            for (group, key) in core::mem::take(self.truth_of(StateId(state))).into_keys() {
+                assert!(self.heap.remove(StateId(state), KeyGroup(group), &key).unwrap());
+            }
+        }
+        core::mem::swap(&mut self.heap, &mut fresh);
+        self.prepare();
+        self.touch_all();
+        let (emptied, touched) = (fresh.memory_use().live_bytes, self.heap.memory_use().live_bytes);
+        assert!(emptied <= touched, "{emptied} bytes are left, {touched} would be enough");
+    }
+
+    /// Writes to every key group and empties it again.
+    fn touch_all(&mut self) {
+        for state in (0..self.plan.states).map(StateId) {
+            for group in self.heap.options().key_groups.iter() {
+                self.heap.put(state, group, b"k", b"v").unwrap();
+                self.heap.remove(state, group, b"k").unwrap();
+            }
+        }
+    }
 }
 
-#[test]
-fn every_snapshot_equals_its_moment_with_small_frames() {
-    (1..=4).for_each(|seed| run(seed * 7919, 256, 3_000, 300, u64::MAX));
-}
-
-#[test]
-fn every_snapshot_equals_its_moment_with_large_frames() {
-    (1..=2).for_each(|seed| run(seed * 104_729, 4096, 3_000, 1_000, u64::MAX));
-}
-
-#[test]
-fn every_snapshot_equals_its_moment_with_few_hashes() {
-    run(99, 256, 3_000, 300, 0xf000_0000_0000_000f);
+fn check_snapshot<A: ArenaHandle>(snapshot: &Snapshot<A>, expected: &Truth) {
+    for (state, expected) in (0..).map(StateId).zip(expected) {
+        assert!(content_of(snapshot, state) == *expected, "{state:?} of the snapshot is as it was");
+        check_pages(snapshot, state);
+    }
 }
