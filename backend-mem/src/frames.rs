@@ -155,6 +155,11 @@ impl<A: ArenaHandle> FrameStore<A> {
         Some(())
     }
 
+    /// The scratch frame, as it was saved.
+    pub(crate) fn saved(&self) -> &[u8] {
+        self.view().frame(self.scratch)
+    }
+
     /// Lends the scratch frame, as it was saved, and a frame for writing.
     pub(crate) fn saved_and_write(&mut self, frame: FrameId) -> Option<(&[u8], &mut [u8])> {
         self.read_and_write(self.scratch, frame)

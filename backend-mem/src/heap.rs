@@ -1,8 +1,9 @@
 //! The keyed state of a subtask.
 
-use slackwater_core::format::page::{Content, FRAME_SIZE_MAX, FRAME_SIZE_MIN};
+use slackwater_core::format::page::{FRAME_SIZE_MAX, FRAME_SIZE_MIN};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
+mod access;
 mod error;
 mod group;
 mod grow;
@@ -12,21 +13,20 @@ mod page;
 mod register;
 pub(crate) mod scan;
 pub(crate) mod tables;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod value;
 mod write;
 
+pub(crate) use access::Slot;
 pub use error::{HeapError, StateId};
 pub use hash::hash_key;
 pub use value::{Chunks, Value};
 
-use group::PageAt;
 use hash::Hasher;
-use page::{Page, Place};
-use tables::{Head, directory_entry, directory_index, overflow_frame};
 
-use crate::arena::{ArenaHandle, DefaultArena, FrameId, FrameView, Geometry};
+use crate::arena::{ArenaHandle, DefaultArena, FrameId, Geometry};
 use crate::codec::CodecId;
 use crate::frames::FrameStore;
 use crate::snapshot::Snapshot;
@@ -136,35 +136,11 @@ impl<A: ArenaHandle> Heap<A> {
         self.walk().state_named(operator, state).map(|known| known.id)
     }
 
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// `UnknownState`, `ForeignKeyGroup`.
-    #[inline]
-    pub fn get(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Option<Value<'_>>, HeapError> {
-        let head = self.walk().head(state, group)?;
-        let found = self.find(head, self.hasher.of(key), key);
-        Ok(found.map(|(_, place)| Value::of(place.value, self.frames.view(), head)))
-    }
-
-    /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
-    ///
-    /// # Errors
-    /// `UnknownState`, `ForeignKeyGroup`, `MemoryLimit` if its page is frozen and cannot be copied.
-    #[inline]
-    pub fn get_mut(
-        &mut self,
-        state: StateId,
-        group: KeyGroup,
-        key: &[u8],
-    ) -> Result<Option<&mut [u8]>, HeapError> {
-        self.get_mut_checked(state, group, key)
-    }
-
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `KeyTooLarge`, `ValueTooLarge`, `MemoryLimit`, `UnknownState`, `ForeignKeyGroup`; the old value stays.
+    /// `KeyTooLarge`, `ValueTooLarge`, `OtherWidth`, `MemoryLimit`, `UnknownState`, `ForeignKeyGroup`; the old
+    /// value stays.
     pub fn put(
         &mut self,
         state: StateId,
@@ -172,8 +148,6 @@ impl<A: ArenaHandle> Heap<A> {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), HeapError> {
-        Self::check_lengths(key, value)?;
-        self.check_place(state, group)?;
         self.put_checked(state, group, key, value)
     }
 
@@ -234,39 +208,6 @@ impl<A: ArenaHandle> Heap<A> {
             live_bytes: bytes(self.frames.live_frames()),
             retired_bytes: bytes(self.frames.retired_frames()),
             total_bytes: bytes(self.frames.geometry().frames),
-        }
-    }
-
-    /// Finds a key.
-    #[inline]
-    fn find<'a>(&'a self, head: &'a Head, hash: u64, key: &[u8]) -> Option<(PageAt, Place<'a>)> {
-        let frames = self.frames.view();
-        let mut at = PageAt {
-            frame: directory_entry(frames, head, directory_index(hash, head.depth)),
-            overflow_lpn: 0,
-        };
-        while !at.frame.is_none() {
-            let page = Page::new(frames.frame(at.frame))?;
-            if let Some(place) = page.find(hash, |content| is_key(content, hash, key, frames, head)) {
-                return Some((at, place));
-            }
-            let lpn = page.header().right_lpn.get();
-            if lpn == 0 {
-                break;
-            }
-            at = PageAt { frame: overflow_frame(frames, head, lpn), overflow_lpn: lpn };
-        }
-        None
-    }
-}
-
-/// Whether a record's key is `key`, whose hash is `hash`.
-#[inline]
-fn is_key(content: Content<'_>, hash: u64, key: &[u8], frames: FrameView<'_>, head: &Head) -> bool {
-    match content {
-        Content::Inline(bytes) => bytes == key,
-        Content::Overflow(reference) => {
-            reference.digest.get() == hash && Value::of(content, frames, head).is(key)
         }
     }
 }

@@ -48,6 +48,7 @@ fn every_constant_has_its_value() {
         ("VALUE_LEN_MAX", page::VALUE_LEN_MAX as u64),
         ("PARALLELISM_MAX", manifest::PARALLELISM_MAX.into()),
         ("NO_PAGE", page::NO_PAGE.into()),
+        ("PAGE_TYPE_HASH_FIXED", page::PAGE_TYPE_HASH_FIXED.into()),
         ("PAGE_TYPE_HASH", page::PAGE_TYPE_HASH.into()),
         ("PAGE_TYPE_LEAF", page::PAGE_TYPE_LEAF.into()),
         ("PAGE_TYPE_INNER", page::PAGE_TYPE_INNER.into()),

@@ -46,6 +46,15 @@ pub enum HeapError {
         /// Whether the key's codec differs; otherwise the value's does.
         key: bool,
     },
+    /// All keys and values of the state have the same lengths, but not these.
+    OtherWidth {
+        /// The state.
+        state: StateId,
+        /// Bytes of its keys and of its values.
+        width: (usize, usize),
+        /// Bytes of this key and of this value.
+        len: (usize, usize),
+    },
     /// No such state was registered with this heap.
     UnknownState {
         /// The state.
@@ -109,6 +118,14 @@ impl fmt::Display for HeapError {
             Self::OtherCodec { state, key } => {
                 let part = if key { "keys" } else { "values" };
                 write!(f, "state {} already has another codec for its {part}", state.0)
+            }
+            Self::OtherWidth { state, width, len } => {
+                write!(
+                    f,
+                    "a key of {} and a value of {} bytes do not fit state {}, whose keys have {} and values {} \
+                    bytes; use the codecs it was registered with",
+                    len.0, len.1, state.0, width.0, width.1
+                )
             }
             Self::UnknownState { state } => write!(f, "state {} was never registered", state.0),
             Self::ForeignKeyGroup { key_group, owned } => {

@@ -3,7 +3,7 @@
 use slackwater_core::format::page::Content;
 
 use super::group::{BROKEN, Group, PageAt};
-use super::page::{self, Identity, Page, slots_for};
+use super::page::{self, Identity, Layout, Page, slots_for};
 use super::tables::{self, directory_index};
 use super::{Heap, HeapError};
 use crate::arena::{ArenaHandle, FrameId};
@@ -69,9 +69,17 @@ impl<A: ArenaHandle> Heap<A> {
         (count, bytes): (usize, usize),
     ) -> Result<(), HeapError> {
         let identity = self.identity(at, (prefix, depth), lpn);
-        let frame_size = self.frames.geometry().frame_size();
-        let slots = slots_for(frame_size, count, bytes).ok_or(BROKEN)?;
-        self.frames.write(frame).and_then(|bytes| page::init(bytes, identity, slots)).ok_or(BROKEN)
+        let layout = self.layout_for(at, count, bytes)?;
+        self.frames.write(frame).and_then(|bytes| page::init(bytes, identity, layout)).ok_or(BROKEN)
+    }
+
+    /// How a page for `(count, bytes)` of records is laid out.
+    fn layout_for(&self, at: Group, count: usize, bytes: usize) -> Result<Layout, HeapError> {
+        if let Some(fixed) = self.walk().row(at.state)?.fixed() {
+            return Ok(Layout::Fixed(fixed));
+        }
+        let slots = slots_for(self.frames.geometry().frame_size(), count, bytes).ok_or(BROKEN)?;
+        Ok(Layout::Records { slots })
     }
 
     fn identity(&self, at: Group, (prefix, depth): (u64, u8), lpn: u32) -> Identity {
@@ -89,7 +97,7 @@ impl<A: ArenaHandle> Heap<A> {
         let identity = self.identity(at, place, lpn);
         let hasher = self.hasher;
         let (saved, bytes) = self.frames.saved_and_write(frame).ok_or(BROKEN)?;
-        page::init(bytes, identity, slots).ok_or(BROKEN)?;
+        page::init(bytes, identity, Layout::Records { slots }).ok_or(BROKEN)?;
         page::set_next(bytes, next).ok_or(BROKEN)?;
         page::fill(Page::new(saved).ok_or(BROKEN)?, bytes, |key| hasher.of_content(key), |_| true)
             .ok_or(BROKEN)
@@ -138,16 +146,16 @@ impl<A: ArenaHandle> Heap<A> {
         let hash_of = |key: &Content<'_>| hasher.of_content(key);
         let wanted = |hash: u64| (hash ^ prefix) & bit == 0;
         let identity = self.identity(at, (prefix, depth), directory_lpn(prefix, depth));
-        let (saved, bytes) = self.frames.saved_and_write(frame).ok_or(BROKEN)?;
-        let saved = Page::new(saved).ok_or(BROKEN)?;
+        let saved = Page::new(self.frames.saved()).ok_or(BROKEN)?;
         let add = |(count, len), place: page::Place<'_>| (count + 1, len + place.len());
         let mut load = saved.places().filter(|place| wanted(hash_of(&place.key))).fold((0, 0), add);
         if load.0 == 0 {
             load = (saved.count(), saved.record_bytes());
         }
-        let slots = slots_for(bytes.len(), load.0, load.1).ok_or(BROKEN)?;
-        page::init(bytes, identity, slots).ok_or(BROKEN)?;
-        page::fill(saved, bytes, hash_of, wanted).ok_or(BROKEN)
+        let layout = self.layout_for(at, load.0, load.1)?;
+        let (saved, bytes) = self.frames.saved_and_write(frame).ok_or(BROKEN)?;
+        page::init(bytes, identity, layout).ok_or(BROKEN)?;
+        page::fill(Page::new(saved).ok_or(BROKEN)?, bytes, hash_of, wanted).ok_or(BROKEN)
     }
 
     /// Adds a page of the same prefix behind the last: its records' hashes are too much alike to be parted.

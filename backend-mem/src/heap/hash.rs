@@ -46,6 +46,15 @@ fn tail(bytes: &[u8]) -> (u64, u64) {
     }
 }
 
+/// Whether two byte strings are equal; without a call for the short ones.
+#[inline]
+pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    if other.len() <= 16 { tail(one) == tail(other) } else { one == other }
+}
+
 #[inline]
 fn halves(block: &[u8; 16]) -> (u64, u64) {
     let number = u128::from_le_bytes(*block);

@@ -1,14 +1,16 @@
 //! The names and codecs of a heap's states.
 
-use slackwater_core::format::segment::WIDTH_ANY;
-use slackwater_core::key_group::KeyGroup;
+use slackwater_core::format::page::inline_len_max;
+use slackwater_core::format::segment::{STATE_KIND_HASH, WIDTH_ANY};
 
 use super::group::BROKEN;
-use super::tables::{LIST_AT, NAMES_AT, ROW_LEN, Walk, state_at};
+use super::page::Fixed;
+use super::tables::{LIST_AT, NAMES_AT, ROW_LEN, StateRow, Walk, state_at};
 use super::{Heap, HeapError, StateId};
 use crate::arena::{ArenaHandle, FrameId};
 use crate::codec::CodecId;
 use crate::snapshot::StateView;
+use zerocopy::IntoBytes;
 
 /// The longest name of an operator, a state or a codec, in bytes.
 const NAME_LEN_MAX: usize = 1024;
@@ -89,7 +91,7 @@ impl<A: ArenaHandle> Heap<A> {
         let numbers =
             [operator_len, state_len, key_len, key.version, value_len, value.version, key_width, value_width];
         self.describe(run, numbers, names).ok_or(BROKEN)?;
-        self.set_number(self.root, state_at(id), run.0)?;
+        self.set_row(id, run, key.width, value.width)?;
         self.set_number(self.root, 0, count + 1)?;
         Ok(id)
     }
@@ -105,6 +107,34 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(())
     }
 
+    /// Writes the state's row into the writable root.
+    fn set_row(
+        &mut self,
+        id: StateId,
+        description: FrameId,
+        key_width: Option<u16>,
+        value_width: Option<u16>,
+    ) -> Result<(), HeapError> {
+        let frame_size = self.frames.geometry().frame_size();
+        let widths = key_width.zip(value_width);
+        let widths = widths
+            .filter(|(key, value)| usize::from(*key) + usize::from(*value) <= inline_len_max(frame_size));
+        let fixed = widths.and_then(|(key, value)| Fixed::new(frame_size, key.into(), value.into()));
+        let (key_width, value_width) = widths.unwrap_or((0, 0));
+        let row = StateRow {
+            description: description.0.into(),
+            table: 0.into(),
+            kind: STATE_KIND_HASH,
+            reserved: 0,
+            slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),
+            key_width: key_width.into(),
+            value_width: value_width.into(),
+        };
+        let place = state_at(id)..state_at(id) + ROW_LEN;
+        let root = self.frames.write(self.root).and_then(|root| root.get_mut(place)).ok_or(BROKEN)?;
+        row.write_to(root).map_err(|_| BROKEN)
+    }
+
     fn describe(&mut self, run: FrameId, numbers: [u16; 8], names: [&str; 4]) -> Option<()> {
         let (head, mut rest) = self.frames.write(run)?.split_at_mut_checked(NAMES_AT)?;
         for (place, number) in head.chunks_exact_mut(2).zip(numbers) {
@@ -116,10 +146,5 @@ impl<A: ArenaHandle> Heap<A> {
             rest = behind;
         }
         Some(())
-    }
-
-    /// Refuses a state that is not registered and a key group of somebody else.
-    pub(super) fn check_place(&self, state: StateId, group: KeyGroup) -> Result<(), HeapError> {
-        self.walk().head(state, group).map(|_| ())
     }
 }

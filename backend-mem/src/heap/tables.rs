@@ -12,9 +12,10 @@
 
 use slackwater_core::format::page::NO_PAGE;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::page::Fixed;
 use super::{HeapError, StateId};
 use crate::arena::{FrameId, FrameView};
 
@@ -41,8 +42,24 @@ pub(crate) struct StateRow {
     pub(crate) table: U32,
     /// [`STATE_KIND_HASH`](slackwater_core::format::segment::STATE_KIND_HASH) for one.
     pub(crate) kind: u8,
-    /// Bytes of the row that are not used yet.
-    pub(crate) reserved: [u8; 7],
+    /// 0.
+    pub(crate) reserved: u8,
+    /// Slots of each page if all records have the same size, otherwise 0.
+    pub(crate) slots: U16,
+    /// Bytes of a key if all records have the same size.
+    pub(crate) key_width: U16,
+    /// Bytes of a value if all records have the same size.
+    pub(crate) value_width: U16,
+}
+
+impl StateRow {
+    /// The shape of the state's pages, if all records have the same size.
+    #[inline]
+    pub(super) fn fixed(&self) -> Option<Fixed> {
+        let (slots, key_width) = (usize::from(self.slots.get()), usize::from(self.key_width.get()));
+        let stride = key_width + usize::from(self.value_width.get());
+        (slots != 0).then_some(Fixed { slots, stride, key_width })
+    }
 }
 
 /// Bytes of a row.
@@ -159,22 +176,36 @@ impl<'a> Walk<'a> {
     /// The head of a key group of a state.
     #[inline]
     pub(crate) fn head(self, state: StateId, group: KeyGroup) -> Result<&'a Head, HeapError> {
-        if u32::from(state.0) >= self.states() {
-            return Err(HeapError::UnknownState { state });
-        }
+        Ok(self.row_and_head(state, group)?.1)
+    }
+
+    /// What the root has for a state, and the head of one of its key groups.
+    #[inline]
+    pub(crate) fn row_and_head(
+        self,
+        state: StateId,
+        group: KeyGroup,
+    ) -> Result<(&'a StateRow, &'a Head), HeapError> {
+        let row = self.row(state)?;
         if !self.key_groups.contains(group) {
             return Err(HeapError::ForeignKeyGroup { key_group: group, owned: self.key_groups });
         }
-        let table = self.table(state);
-        if table.is_none() {
-            return Ok(&EMPTY_HEAD);
-        }
         let (chunk, offset) = self.head_at(group);
-        let chunk = FrameId(self.frames.u32(table, chunk));
-        if chunk.is_none() {
-            return Ok(&EMPTY_HEAD);
+        let chunk = FrameId(match FrameId(row.table.get()) {
+            FrameId::NONE => 0,
+            table => self.frames.u32(table, chunk),
+        });
+        Ok((row, if chunk.is_none() { &EMPTY_HEAD } else { self.head_in(chunk, offset) }))
+    }
+
+    /// What the root has for a state.
+    #[inline]
+    pub(crate) fn row(self, state: StateId) -> Result<&'a StateRow, HeapError> {
+        let row = StateRow::ref_from_bytes(self.frames.part(self.root, state_at(state), ROW_LEN));
+        match row {
+            Ok(row) if u32::from(state.0) < self.states() => Ok(row),
+            _ => Err(HeapError::UnknownState { state }),
         }
-        Ok(self.head_in(chunk, offset))
     }
 
     #[inline]

@@ -3,11 +3,12 @@
 use slackwater_core::format::page::{Content, KEY_LEN_MAX, OverflowRef, VALUE_LEN_MAX, inline_len_max};
 use slackwater_core::key_group::KeyGroup;
 
+use super::access::is_key;
 use super::group::{BROKEN, Group, PageAt};
 use super::overflow::chain_of;
-use super::page::{self, Page, record_len};
+use super::page::{self, Fixed, Page, record_len};
 use super::tables::{self, ENTRY_FREE, directory_index};
-use super::{Heap, HeapError, StateId, grow, is_key};
+use super::{Heap, HeapError, StateId, grow};
 use crate::arena::{ArenaHandle, FrameId};
 
 /// More steps than it takes to make room for any record.
@@ -36,8 +37,15 @@ impl<A: ArenaHandle> Heap<A> {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), HeapError> {
-        let (key_out, value_out) = self.what_overflows(key.len(), value.len());
+        let (row, head) = self.walk().row_and_head(state, group)?;
         let hash = self.hasher.of(key);
+        if let Some(fixed) = row.fixed() {
+            fixed.check(state, key, value)?;
+            let found = self.find_fixed(fixed, head, hash, key);
+            return self.put_fixed((state, group), fixed, found, hash, (key, value));
+        }
+        Self::check_lengths(key, value)?;
+        let (key_out, value_out) = self.what_overflows(key.len(), value.len());
         let at = self.open(state, group)?;
         let found = self.find_for_write(at, hash, key);
         if let Some(found) = &found
@@ -48,7 +56,7 @@ impl<A: ArenaHandle> Heap<A> {
         {
             let frame = self.writable_page(at, found.page)?;
             let bytes = self.frames.write(frame).ok_or(BROKEN)?;
-            return page::shorten_value(bytes, found.slot, value).ok_or(BROKEN);
+            return page::set_value(bytes, found.slot, value).ok_or(BROKEN);
         }
         let known_key = found.and_then(|found| found.key);
         let parts = self.write_chains(at, hash, (key, key_out, known_key), (value, value_out))?;
@@ -57,6 +65,33 @@ impl<A: ArenaHandle> Heap<A> {
             self.give_up(at, &parts, known_key)?;
         }
         placed
+    }
+
+    /// Sets the value of a key of a state with records of one size.
+    fn put_fixed(
+        &mut self,
+        (state, group): (StateId, KeyGroup),
+        fixed: Fixed,
+        found: Option<(PageAt, usize)>,
+        hash: u64,
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<(), HeapError> {
+        if let Some((page, slot)) = found {
+            let frame = self.writable_page_of(state, group, page)?;
+            let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+            return page::set_value(bytes, slot, value).ok_or(BROKEN);
+        }
+        let at = self.open(state, group)?;
+        let first = self.pages_for(at, hash).next().map(|(page, _)| page);
+        if let Some(first) = first {
+            let frame = self.writable_page(at, first)?;
+            let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+            if page::insert_fixed(bytes, fixed, hash, key, value).is_some() {
+                return self.count(at, true);
+            }
+        }
+        let parts = Parts { key: Content::Inline(key), value: Content::Inline(value) };
+        self.place(at, hash, key, &parts)
     }
 
     /// Whether the key and the value go to chains (see `inline_len_max`).
@@ -72,7 +107,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Refuses keys and values that no heap takes.
-    pub(super) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), HeapError> {
+    fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), HeapError> {
         if key.len() > KEY_LEN_MAX {
             return Err(HeapError::KeyTooLarge { len: key.len(), len_max: KEY_LEN_MAX });
         }
@@ -178,35 +213,6 @@ impl<A: ArenaHandle> Heap<A> {
                 },
             })
         })
-    }
-
-    pub(super) fn get_mut_checked(
-        &mut self,
-        state: StateId,
-        group: KeyGroup,
-        key: &[u8],
-    ) -> Result<Option<&mut [u8]>, HeapError> {
-        let hash = self.hasher.of(key);
-        let head = self.walk().head(state, group)?;
-        let found = self.find(head, hash, key).map(|(page, place)| {
-            (
-                page,
-                place.slot,
-                chain_of(&place.value).is_some(),
-                place.value_offset(),
-                place.len() + place.offset,
-            )
-        });
-        let Some((page, slot, false, start, end)) = found else { return Ok(None) };
-        let frame = if self.frames.is_writable(page.frame) {
-            page.frame
-        } else {
-            let at = self.open(state, group)?;
-            self.writable_page(at, page)?
-        };
-        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
-        page::mark_dirty(bytes, slot).ok_or(BROKEN)?;
-        bytes.get_mut(start..end).map(Some).ok_or(BROKEN)
     }
 
     pub(super) fn remove_checked(

@@ -6,7 +6,7 @@ use slackwater_core::key_group::MaxParallelism;
 use super::{Entries, Namespace, StateError, debug};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Decode};
-use crate::heap::{Heap, HeapError, StateId, Value};
+use crate::heap::{Heap, HeapError, Slot, StateId, Value};
 
 /// One value for each key (Flink: `ValueState`), and for each namespace `N` of a key.
 ///
@@ -77,22 +77,18 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
     ) -> Result<(), StateError> {
         let id = self.id();
         self.entries.at(key, |group, key| {
-            let changed = if let Some(place) = heap.get_mut(id, group, key)? {
-                let changed = change(Some(V::decode(&Value::inline(place))?));
-                let done = V::encoded(V::borrow(&changed), |bytes| {
-                    let fits = bytes.len() == place.len();
-                    if fits {
-                        place.copy_from_slice(bytes);
+            let changed = match heap.slot_mut(id, group, key)? {
+                Slot::Here(place) => {
+                    let changed = change(Some(V::decode(&Value::inline(place))?));
+                    if V::encoded(V::borrow(&changed), |bytes| replace(place, bytes))? {
+                        return Ok(());
                     }
-                    fits
-                })?;
-                if done {
-                    return Ok(());
+                    changed
                 }
-                changed
-            } else {
-                // Not there, or too long for its page.
-                change(heap.get(id, group, key)?.map(|value| V::decode(&value)).transpose()?)
+                Slot::Elsewhere => {
+                    change(heap.get(id, group, key)?.map(|value| V::decode(&value)).transpose()?)
+                }
+                Slot::Absent => change(None),
             };
             Ok(V::encoded(V::borrow(&changed), |value| heap.put(id, group, key, value))??)
         })?
@@ -105,6 +101,15 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
     pub fn remove<A: ArenaHandle>(&self, heap: &mut Heap<A>, key: N::Key<'_, K>) -> Result<bool, StateError> {
         self.entries.remove(heap, key)
     }
+}
+
+/// Writes `bytes` in place of others of the same length; says whether they have it.
+fn replace(place: &mut [u8], bytes: &[u8]) -> bool {
+    let fits = bytes.len() == place.len();
+    if fits {
+        place.copy_from_slice(bytes);
+    }
+    fits
 }
 
 impl<K: ?Sized, V, N> Clone for ValueState<K, V, N> {

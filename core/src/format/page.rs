@@ -36,7 +36,9 @@ pub const VALUE_LEN_MAX: usize = 64 * 1024 * 1024;
 pub const NO_PAGE: u32 = u32::MAX;
 /// The version of the page layouts.
 pub const PAGE_FORMAT: u8 = 1;
-/// [`PageHeader::page_type`] of a hash page with records of any size. 1 is set aside.
+/// [`PageHeader::page_type`] of a hash page whose records all have the same size.
+pub const PAGE_TYPE_HASH_FIXED: u16 = 1;
+/// [`PageHeader::page_type`] of a hash page with records of any size.
 pub const PAGE_TYPE_HASH: u16 = 2;
 /// [`PageHeader::page_type`] of an ordered page with entries.
 pub const PAGE_TYPE_LEAF: u16 = 3;
@@ -74,7 +76,7 @@ layout! {
         pub n_slots: U16,
         /// Slots in use; 0 in an overflow page.
         pub n_used: U16,
-        /// Bytes of a slot of a page with fixed slots: 0.
+        /// Bytes of a record of a page with records of one size; 0 in others.
         pub stride: U16,
         /// How many leading bits of the hash all records share; levels above the leaves in an ordered page; 0 in an
         /// overflow page.
@@ -93,9 +95,9 @@ layout! {
         pub delta_base: U32,
         /// The epoch in which the page was last changed.
         pub epoch: U32,
-        /// Offset of the lowest record; when there is none, where records end. 0 in an overflow page.
+        /// Offset of the lowest record of any size; when there is none, where records end. 0 in other pages.
         pub heap_top: U16,
-        /// Bytes above `heap_top` that belong to no record; 0 in an overflow page.
+        /// Bytes above `heap_top` that belong to no record; 0 in other pages.
         pub garbage: U16,
         /// First child of an inner page; 0 in all others.
         pub left_lpn: U32,
@@ -108,8 +110,10 @@ layout! {
         pub fence_hi: U16,
         /// Bytes at the end of an ordered page with which all its keys begin; 0 in other pages.
         pub prefix_len: U16,
+        /// Bytes of a key of a page with records of one size; 0 in others.
+        pub key_width: U16,
         /// 0.
-        pub reserved: [u8; 10],
+        pub reserved: [u8; 8],
     }
 }
 
@@ -164,7 +168,8 @@ pub const fn tags_len(n_slots: usize) -> usize {
     n_slots.saturating_add(15) & !15
 }
 
-/// Offset of the record offsets, a `u16` for each slot, in a hash page.
+/// Offset in a hash page of what stands behind the tags: the record offsets, a `u16` for each slot, or, if all
+/// records have the same size, the records themselves.
 #[must_use]
 pub const fn offs_offset(n_slots: usize) -> usize {
     TAGS_OFFSET.saturating_add(tags_len(n_slots))
@@ -174,6 +179,17 @@ pub const fn offs_offset(n_slots: usize) -> usize {
 #[must_use]
 pub const fn records_offset_min(n_slots: usize) -> usize {
     offs_offset(n_slots).saturating_add(n_slots.saturating_mul(2))
+}
+
+/// How many slots of `stride` bytes, with their tags, fit in a frame.
+#[must_use]
+pub const fn fixed_slots_max(frame_size: usize, stride: usize) -> usize {
+    let room = frame_size.saturating_sub(TAGS_OFFSET);
+    let Some(mut slots) = room.checked_div(stride.saturating_add(1)) else { return 0 };
+    while slots > 0 && offs_offset(slots).saturating_add(slots.saturating_mul(stride)) > frame_size {
+        slots = slots.saturating_sub(1);
+    }
+    slots
 }
 
 /// The fingerprint that a key's 64-bit hash puts into its tag: 1 to 126, from the hash's bits 32 to 38.
@@ -204,12 +220,9 @@ impl<'a> PageView<'a> {
     pub fn parse(frame: &'a [u8]) -> Result<Self, FormatError> {
         let header = parse_header(frame)?;
         match header.page_type.get() {
-            PAGE_TYPE_HASH => HashPage::parse(frame, header).map(Self::Hash),
+            PAGE_TYPE_HASH_FIXED | PAGE_TYPE_HASH => HashPage::parse(frame, header).map(Self::Hash),
             PAGE_TYPE_OVERFLOW => OverflowPage::parse(frame, header).map(Self::Overflow),
             PAGE_TYPE_LEAF | PAGE_TYPE_INNER => TreePage::parse(frame, header).map(Self::Tree),
-            1 => {
-                Err(FormatError::Unsupported { what: "page type", value: u64::from(header.page_type.get()) })
-            }
             other => Err(corrupt("page type", 0, u64::from(PAGE_TYPE_HASH), u64::from(other))),
         }
     }
@@ -250,11 +263,15 @@ fn parse_header(frame: &[u8]) -> Result<&PageHeader, FormatError> {
         return Err(FormatError::Unsupported { what: "page format", value: u64::from(header.format) });
     }
     expect_eq("page format", 2, u64::from(PAGE_FORMAT), u64::from(header.format))?;
-    expect_eq("stride", 8, 0, u64::from(header.stride.get()))?;
+    if header.page_type.get() != PAGE_TYPE_HASH_FIXED {
+        expect_eq("stride", 8, 0, u64::from(header.stride.get()))?;
+        expect_eq("width of keys", 54, 0, u64::from(header.key_width.get()))?;
+    }
     expect_eq("page flags", 11, 0, u64::from(header.flags))?;
     if !matches!(header.page_type.get(), PAGE_TYPE_LEAF | PAGE_TYPE_INNER) {
         expect_zero("first child of the page", 40, frame.get(40..44).unwrap_or(&[]))?;
-        expect_zero("tree fields of the page header", 48, frame.get(48..PageHeader::LEN).unwrap_or(&[]))?;
+        expect_zero("tree fields of the page header", 48, frame.get(48..54).unwrap_or(&[]))?;
     }
+    expect_zero("reserved bytes of the page header", 56, frame.get(56..PageHeader::LEN).unwrap_or(&[]))?;
     Ok(header)
 }

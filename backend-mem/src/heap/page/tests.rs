@@ -1,8 +1,9 @@
 use std::vec;
 use std::vec::Vec;
 
-use slackwater_core::format::page::PageView;
+use slackwater_core::format::page::{PageView, TAG_DIRTY};
 
+use super::room::SLOTS_MIN;
 use super::*;
 use crate::heap::hash::Hasher;
 
@@ -15,7 +16,8 @@ fn hash_of(key: &Content<'_>) -> u64 {
 
 fn page(frame_size: usize, record: usize) -> Vec<u8> {
     let mut bytes = vec![0xee; frame_size];
-    init(&mut bytes, IDENTITY, slots_for(frame_size, 1, record).unwrap()).unwrap();
+    let slots = slots_for(frame_size, 1, record).unwrap();
+    init(&mut bytes, IDENTITY, Layout::Records { slots }).unwrap();
     bytes
 }
 
@@ -66,8 +68,7 @@ fn removal_leaves_every_other_record_reachable() {
         }
         check(&bytes);
         let old = bytes.clone();
-        let slots = Page::new(&old).unwrap().slots();
-        init(&mut bytes, IDENTITY, slots).unwrap();
+        init(&mut bytes, IDENTITY, Page::new(&old).unwrap().layout()).unwrap();
         fill(Page::new(&old).unwrap(), &mut bytes, hash_of, |_| true).unwrap();
         assert!(keys.iter().all(|key| slot_of(&bytes, key).is_some()));
     }
@@ -89,7 +90,7 @@ fn only_what_changed_since_the_snapshot_is_dirty() {
     let header = Page::new(&bytes).unwrap().header();
     assert_eq!((header.epoch.get(), header.delta_base.get()), (9, 8));
     let slot = slot_of(&bytes, &[7]).unwrap();
-    shorten_value(&mut bytes, slot, &[1; 3]).unwrap();
+    set_value(&mut bytes, slot, &[1; 3]).unwrap();
     assert_eq!(dirty(&bytes), 1);
     check(&bytes);
     let slot = slot_of(&bytes, &[8]).unwrap();

@@ -3,20 +3,28 @@ use zerocopy::little_endian::U16;
 
 use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
 use super::{
-    FINGERPRINT_MAX, KEY_LEN_MAX, LEN_MASK, LEN_OVERFLOW, NO_PAGE, OverflowRef, PageHeader, RecordHead,
-    TAG_DIRTY, TAG_EMPTY, TAG_MASK, TAG_PADDING, TAGS_OFFSET, VALUE_LEN_MAX, offs_offset, records_offset_min,
-    tags_len,
+    FINGERPRINT_MAX, KEY_LEN_MAX, LEN_MASK, LEN_OVERFLOW, NO_PAGE, OverflowRef, PAGE_TYPE_HASH_FIXED,
+    PageHeader, RecordHead, TAG_DIRTY, TAG_EMPTY, TAG_MASK, TAG_PADDING, TAGS_OFFSET, VALUE_LEN_MAX,
+    offs_offset, records_offset_min, tags_len,
 };
 
-/// A hash page: `n_slots` slots, each empty or holding a record.
+/// A hash page of either type: `n_slots` slots, each empty or holding a record.
 #[derive(Clone, Copy, Debug)]
 pub struct HashPage<'a> {
     frame: &'a [u8],
     header: &'a PageHeader,
     /// One for each slot, then the padding.
     tags: &'a [u8],
-    /// One for each slot.
-    offs: &'a [U16],
+    slots: Slots<'a>,
+}
+
+/// Where the records are.
+#[derive(Clone, Copy, Debug)]
+enum Slots<'a> {
+    /// Where these offsets say, one for each slot.
+    Offsets(&'a [U16]),
+    /// In the slots themselves, each of so many bytes, the first of which are the key.
+    Fixed { bytes: &'a [u8], stride: usize, key_width: usize },
 }
 
 /// A key or a value, or where it lies.
@@ -44,7 +52,7 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Bytes that the record takes in the page.
+    /// Bytes that a record of any size takes in the page.
     #[must_use]
     pub const fn len_in_page(&self) -> usize {
         RecordHead::LEN.saturating_add(self.key.len_in_page()).saturating_add(self.value.len_in_page())
@@ -72,35 +80,51 @@ impl Content<'_> {
 
 impl<'a> HashPage<'a> {
     pub(super) fn parse(frame: &'a [u8], header: &'a PageHeader) -> Result<Self, FormatError> {
-        let slots = usize::from(header.n_slots.get());
-        let records_min = records_offset_min(slots);
-        expect_within("slots", 4, (1, frame.len() as u64), slots as u64)?;
-        expect_within("end of the slots", 4, (0, frame.len() as u64), records_min as u64)?;
-        let top = u64::from(header.heap_top.get());
-        expect_within("top of the records", 36, (records_min as u64, frame.len() as u64), top)?;
+        expect_within("slots", 4, (1, frame.len() as u64), u64::from(header.n_slots.get()))?;
         let depth = u32::from(header.local_depth);
         expect_within("local depth", 10, (0, 64), u64::from(depth))?;
         let beyond_prefix = u64::MAX.checked_shr(depth).unwrap_or(0);
         expect_eq("hash bits beyond the prefix", 16, 0, header.hash_prefix.get() & beyond_prefix)?;
 
-        let (tags, offs) = Self::slots_of(frame, slots)
-            .ok_or_else(|| corrupt("end of the slots", 4, frame.len() as u64, records_min as u64))?;
-        let page = Self { frame, header, tags, offs };
+        let (tags, slots) = if header.page_type.get() == PAGE_TYPE_HASH_FIXED {
+            Self::fixed_slots(frame, header)?
+        } else {
+            Self::offsets(frame, header)?
+        };
+        let page = Self { frame, header, tags, slots };
         page.check_tags()?;
         Ok(page)
     }
 
-    fn slots_of(frame: &'a [u8], slots: usize) -> Option<(&'a [u8], &'a [U16])> {
-        let tags = frame.get(TAGS_OFFSET..)?.get(..tags_len(slots))?;
-        let (offs, _) = <[U16]>::ref_from_prefix_with_elems(frame.get(offs_offset(slots)..)?, slots).ok()?;
-        Some((tags, offs))
+    fn offsets(frame: &'a [u8], header: &PageHeader) -> Result<(&'a [u8], Slots<'a>), FormatError> {
+        let count = usize::from(header.n_slots.get());
+        let records_min = records_offset_min(count);
+        let top = u64::from(header.heap_top.get());
+        let (tags, behind) = split_tags(frame, count, records_min)?;
+        expect_within("top of the records", 36, (records_min as u64, frame.len() as u64), top)?;
+        match <[U16]>::ref_from_prefix_with_elems(behind, count) {
+            Ok((offsets, _)) => Ok((tags, Slots::Offsets(offsets))),
+            Err(_) => Err(corrupt("end of the slots", 4, frame.len() as u64, records_min as u64)),
+        }
+    }
+
+    fn fixed_slots(frame: &'a [u8], header: &PageHeader) -> Result<(&'a [u8], Slots<'a>), FormatError> {
+        let (count, stride) = (usize::from(header.n_slots.get()), usize::from(header.stride.get()));
+        let (key_width, len) = (usize::from(header.key_width.get()), count.saturating_mul(stride));
+        expect_within("width of keys", 54, (0, stride as u64), key_width as u64)?;
+        expect_eq("top of the records", 36, 0, header.heap_top.get().into())?;
+        expect_eq("garbage", 38, 0, header.garbage.get().into())?;
+        let end = offs_offset(count).saturating_add(len);
+        let (tags, behind) = split_tags(frame, count, end)?;
+        let bytes = behind.get(..len).unwrap_or_default();
+        Ok((tags, Slots::Fixed { bytes, stride, key_width }))
     }
 
     fn check_tags(&self) -> Result<(), FormatError> {
         let mut used = 0_u64;
         for ((index, tag), at) in self.tags.iter().enumerate().zip(TAGS_OFFSET..) {
             let fingerprint = tag & TAG_MASK;
-            if index >= self.offs.len() {
+            if index >= usize::from(self.header.n_slots.get()) {
                 expect_eq("padding tag", at, u64::from(TAG_PADDING), u64::from(*tag))?;
             } else if fingerprint != TAG_EMPTY {
                 expect_within("fingerprint", at, (1, u64::from(FINGERPRINT_MAX)), u64::from(fingerprint))?;
@@ -122,11 +146,14 @@ impl<'a> HashPage<'a> {
         Records { page: *self, slot: 0 }
     }
 
-    /// Checks every record, and that the records and the garbage account for every byte above `heap_top`.
+    /// Checks every record, and that records of any size and the garbage account for every byte above `heap_top`.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), FormatError> {
+        if let Slots::Fixed { .. } = self.slots {
+            return Ok(());
+        }
         let mut taken = usize::from(self.header.garbage.get());
         for record in self.records() {
             taken = taken.saturating_add(record?.len_in_page());
@@ -135,7 +162,29 @@ impl<'a> HashPage<'a> {
         expect_eq("bytes of records and garbage", 36, room as u64, taken as u64)
     }
 
-    fn record(&self, slot: u16, tag: u8, offset: usize) -> Result<Record<'a>, FormatError> {
+    fn record(&self, slot: u16, tag: u8) -> Option<Result<Record<'a>, FormatError>> {
+        let index = usize::from(slot);
+        match self.slots {
+            Slots::Offsets(offsets) => {
+                let offset = offsets.get(index)?.get();
+                Some(self.record_at(slot, tag, usize::from(offset)))
+            }
+            Slots::Fixed { bytes, stride, key_width } => {
+                let record = bytes.get(index.checked_mul(stride)?..)?.get(..stride)?;
+                let (key, value) = record.split_at_checked(key_width)?;
+                let (key, value) = (Content::Inline(key), Content::Inline(value));
+                Some(Ok(Record {
+                    slot,
+                    fingerprint: tag & TAG_MASK,
+                    dirty: tag & TAG_DIRTY != 0,
+                    key,
+                    value,
+                }))
+            }
+        }
+    }
+
+    fn record_at(&self, slot: u16, tag: u8, offset: usize) -> Result<Record<'a>, FormatError> {
         let top = u64::from(self.header.heap_top.get());
         expect_within("offset of a record", offset, (top, self.frame.len() as u64), offset as u64)?;
         let cut = || corrupt("end of a record", offset, self.frame.len() as u64, u64::MAX);
@@ -148,6 +197,13 @@ impl<'a> HashPage<'a> {
         }
         Ok(Record { slot, fingerprint: tag & TAG_MASK, dirty: tag & TAG_DIRTY != 0, key, value })
     }
+}
+
+/// The tags of so many slots, and what stands behind them; the slots end at `end`.
+fn split_tags(frame: &[u8], slots: usize, end: usize) -> Result<(&[u8], &[u8]), FormatError> {
+    expect_within("end of the slots", 4, (0, frame.len() as u64), end as u64)?;
+    let tagged = frame.get(TAGS_OFFSET..).and_then(|behind| behind.split_at_checked(tags_len(slots)));
+    tagged.ok_or_else(|| corrupt("end of the slots", 4, frame.len() as u64, end as u64))
 }
 
 /// Takes a key or a value off the front of `bytes`. `offset` is that of the record, for errors.
@@ -188,11 +244,13 @@ impl<'a> Iterator for Records<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let slot = self.slot;
-            let offset = self.page.offs.get(usize::from(slot))?.get();
             let tag = *self.page.tags.get(usize::from(slot))?;
+            if slot >= self.page.header.n_slots.get() {
+                return None;
+            }
             self.slot = slot.saturating_add(1);
             if tag & TAG_MASK != TAG_EMPTY {
-                return Some(self.page.record(slot, tag, usize::from(offset)));
+                return self.page.record(slot, tag);
             }
         }
     }

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::checksum::{Checksum, Identity, PART_INDEX};
 use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
 use super::super::layout::layout;
-use super::super::page::{PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW};
+use super::super::page::{PAGE_TYPE_HASH, PAGE_TYPE_HASH_FIXED, PAGE_TYPE_OVERFLOW};
 use super::super::sink::Sink;
 use super::{EncodeError, KeyGroupRow, SegmentHeader};
 
@@ -136,7 +136,7 @@ impl IndexRow {
             });
         }
         let depth_max = match u16::from(self.kind) {
-            PAGE_TYPE_HASH => depth_max,
+            PAGE_TYPE_HASH_FIXED | PAGE_TYPE_HASH => depth_max,
             PAGE_TYPE_OVERFLOW => 0,
             other => return Err(FormatError::Unsupported { what: "kind of page", value: other.into() }),
         };

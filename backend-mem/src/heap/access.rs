@@ -1,0 +1,180 @@
+//! Reading a value and changing it in its place.
+
+use slackwater_core::format::page::Content;
+use slackwater_core::key_group::KeyGroup;
+
+use super::group::{BROKEN, PageAt};
+use super::hash::same;
+use super::overflow::chain_of;
+use super::page::{self, Fixed, Page, Place, home, search};
+use super::tables::{Head, directory_entry, directory_index, overflow_frame};
+use super::tags::prefetch;
+use super::{Heap, HeapError, StateId, Value};
+use crate::arena::{ArenaHandle, FrameId, FrameView};
+
+/// What a key has.
+#[derive(Debug)]
+pub(crate) enum Slot<'a> {
+    /// A value in its page, to be changed in place.
+    Here(&'a mut [u8]),
+    /// A value that lies in a chain.
+    Elsewhere,
+    /// None.
+    Absent,
+}
+
+impl<A: ArenaHandle> Heap<A> {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// `UnknownState`, `ForeignKeyGroup`.
+    #[inline]
+    pub fn get(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Option<Value<'_>>, HeapError> {
+        let (row, head) = self.walk().row_and_head(state, group)?;
+        let hash = self.hasher.of(key);
+        let frames = self.frames.view();
+        if let Some(fixed) = row.fixed() {
+            let found = self.find_fixed(fixed, head, hash, key);
+            return Ok(found.and_then(|(page, slot)| fixed_value(frames, fixed, page.frame, slot)));
+        }
+        let found = self.find(head, hash, key);
+        Ok(found.map(|(_, place)| Value::of(place.value, frames, head)))
+    }
+
+    /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
+    ///
+    /// # Errors
+    /// `UnknownState`, `ForeignKeyGroup`, `MemoryLimit` if its page is frozen and cannot be copied.
+    #[inline]
+    pub fn get_mut(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+    ) -> Result<Option<&mut [u8]>, HeapError> {
+        Ok(match self.slot_mut(state, group, key)? {
+            Slot::Here(value) => Some(value),
+            Slot::Elsewhere | Slot::Absent => None,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn slot_mut(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+    ) -> Result<Slot<'_>, HeapError> {
+        let (row, head) = self.walk().row_and_head(state, group)?;
+        let hash = self.hasher.of(key);
+        let (page, slot, start, end) = if let Some(fixed) = row.fixed() {
+            let Some((page, slot)) = self.find_fixed(fixed, head, hash, key) else { return Ok(Slot::Absent) };
+            (page, slot, fixed.slot_at(slot) + fixed.key_width, fixed.slot_at(slot) + fixed.stride)
+        } else {
+            let Some((page, place)) = self.find(head, hash, key) else { return Ok(Slot::Absent) };
+            if chain_of(&place.value).is_some() {
+                return Ok(Slot::Elsewhere);
+            }
+            (page, place.slot, place.value_offset(), place.offset + place.len())
+        };
+        let frame = self.writable_page_of(state, group, page)?;
+        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        page::mark_dirty(bytes, slot).ok_or(BROKEN)?;
+        bytes.get_mut(start..end).map(Slot::Here).ok_or(BROKEN)
+    }
+
+    /// Makes a page writable whose key group may not be yet.
+    #[inline]
+    pub(super) fn writable_page_of(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        page: PageAt,
+    ) -> Result<FrameId, HeapError> {
+        if self.frames.is_writable(page.frame) {
+            return Ok(page.frame);
+        }
+        let at = self.open(state, group)?;
+        self.writable_page(at, page)
+    }
+
+    /// Finds a key of a state with records of one size: its page and its slot.
+    #[inline]
+    pub(super) fn find_fixed(
+        &self,
+        fixed: Fixed,
+        head: &Head,
+        hash: u64,
+        key: &[u8],
+    ) -> Option<(PageAt, usize)> {
+        let frames = self.frames.view();
+        let frame = directory_entry(frames, head, directory_index(hash, head.depth));
+        if frame.is_none() {
+            return None;
+        }
+        match slot_of(frames.frame(frame), fixed, hash, key) {
+            Some(slot) => Some((PageAt { frame, overflow_lpn: 0 }, slot)),
+            // Only then may there be pages linked behind this one, and its header must be looked at.
+            None if head.has_overflow != 0 => {
+                self.find(head, hash, key).map(|(page, place)| (page, place.slot))
+            }
+            None => None,
+        }
+    }
+
+    /// Finds a key.
+    #[inline]
+    pub(super) fn find<'a>(&'a self, head: &'a Head, hash: u64, key: &[u8]) -> Option<(PageAt, Place<'a>)> {
+        let frames = self.frames.view();
+        let mut at = PageAt {
+            frame: directory_entry(frames, head, directory_index(hash, head.depth)),
+            overflow_lpn: 0,
+        };
+        while !at.frame.is_none() {
+            let page = Page::new(frames.frame(at.frame))?;
+            if let Some(place) = page.find(hash, |content| is_key(content, hash, key, frames, head)) {
+                return Some((at, place));
+            }
+            let lpn = page.header().right_lpn.get();
+            if lpn == 0 {
+                break;
+            }
+            at = PageAt { frame: overflow_frame(frames, head, lpn), overflow_lpn: lpn };
+        }
+        None
+    }
+}
+
+/// The slot of a key in a page with records of one size.
+#[inline]
+fn slot_of(bytes: &[u8], fixed: Fixed, hash: u64, key: &[u8]) -> Option<usize> {
+    // Most records lie right behind their home; asking for that line now overlaps its miss with that of the tags.
+    prefetch(bytes.get(fixed.slot_at(home(hash, fixed.slots))..)?);
+    search(bytes, fixed.slots, hash, |slot| {
+        let stored = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.key_width)?;
+        same(stored, key).then_some(slot)
+    })
+}
+
+#[inline]
+fn fixed_value(frames: FrameView<'_>, fixed: Fixed, frame: FrameId, slot: usize) -> Option<Value<'_>> {
+    let record = frames.frame(frame).get(fixed.slot_at(slot)..)?.get(..fixed.stride)?;
+    record.get(fixed.key_width..).map(Value::inline)
+}
+
+/// Whether a record's key is `key`, whose hash is `hash`.
+#[inline]
+pub(super) fn is_key(
+    content: Content<'_>,
+    hash: u64,
+    key: &[u8],
+    frames: FrameView<'_>,
+    head: &Head,
+) -> bool {
+    match content {
+        Content::Inline(bytes) => same(bytes, key),
+        Content::Overflow(reference) => {
+            reference.digest.get() == hash && Value::of(content, frames, head).is(key)
+        }
+    }
+}
