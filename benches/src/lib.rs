@@ -1,6 +1,13 @@
-//! What the benches and the program `figures` share: key streams, a stopwatch, the state and the storage that are
-//! measured.
+//! What the benches and the program `figures` share: the state and the storage that are measured, what they are
+//! compared with, key streams and statistics.
 
+pub mod copies;
+pub mod freezing;
+pub mod hash_map;
+pub mod histogram;
+pub mod mappings;
+pub mod paired;
+pub mod resident;
 pub mod scale;
 pub mod segments;
 pub mod stopwatch;

@@ -24,6 +24,11 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
         Self { disk, count: 0 }
     }
 
+    /// The disk, with what is on it.
+    pub fn into_disk(self) -> D {
+        self.disk
+    }
+
     /// Writes a snapshot and makes it durable.
     ///
     /// # Errors

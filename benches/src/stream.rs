@@ -50,9 +50,71 @@ impl SplittableRandom {
     }
 }
 
+/// Puts items into a random order, the same each time.
+pub fn shuffle<T>(items: &mut [T]) {
+    let mut random = SplittableRandom::new(11);
+    for last in (1..items.len()).rev() {
+        let other = u32::try_from(last + 1).map(|bound| random.below(bound)).unwrap_or_default();
+        items.swap(last, other as usize);
+    }
+}
+
+/// Random keys of the first `keys` there are, drawn beforehand and given again and again in the same order.
+#[derive(Clone, Debug)]
+pub struct KeyStream {
+    drawn: Vec<u64>,
+    at: usize,
+}
+
+impl KeyStream {
+    /// Draws `count` keys.
+    #[must_use]
+    pub fn new(keys: u32, count: usize) -> Self {
+        let mut random = SplittableRandom::new(7);
+        Self { drawn: (0..count).map(|_| mix(random.below(keys).into())).collect(), at: 0 }
+    }
+
+    /// The next `count` keys; fewer if not so many were drawn.
+    pub fn block(&mut self, count: usize) -> &[u64] {
+        let count = count.min(self.drawn.len());
+        let start = if self.at + count <= self.drawn.len() { self.at } else { 0 };
+        self.at = start + count;
+        self.drawn.get(start..self.at).unwrap_or_default()
+    }
+}
+
+/// One key after the other.
+impl Iterator for KeyStream {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        self.block(1).first().copied()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{SplittableRandom, mix};
+    use super::{KeyStream, SplittableRandom, mix, shuffle};
+
+    #[test]
+    fn a_stream_of_keys_begins_again_when_no_block_is_left() {
+        let mut keys = KeyStream::new(1_000, 10);
+        let all: Vec<u64> = keys.clone().take(20).collect();
+        assert_eq!(all[..10], all[10..]);
+        assert_eq!(keys.block(7).to_vec(), all[..7]);
+        assert_eq!(keys.block(7).to_vec(), all[..7]);
+        assert_eq!(keys.block(99).len(), 10);
+    }
+
+    #[test]
+    fn shuffling_loses_nothing() {
+        let mut numbers: Vec<u32> = (0..100).collect();
+        shuffle(&mut numbers);
+        assert!(!numbers.is_sorted());
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..100));
+    }
 
     #[test]
     fn random_numbers_are_those_of_java() {

@@ -1,8 +1,11 @@
 //! The state that is measured: a heap with one value for each of many keys.
 
+use std::time::Duration;
+
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_mem::{Bytes, Codec, Decode, Heap, HeapError, HeapOptions, Plain, StateError, ValueState};
 
+use crate::stopwatch::Stopwatch;
 use crate::stream::mix;
 
 /// Seed of the heap's hash; any would do.
@@ -101,6 +104,12 @@ impl<V: SampleValue> Subject<V> {
         Ok(subject)
     }
 
+    /// How much state there is, or will be.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
     /// Sets the first value of a key.
     ///
     /// # Errors
@@ -124,6 +133,30 @@ impl<V: SampleValue> Subject<V> {
     /// As [`ValueState::get`].
     pub fn read(&self, number: u32) -> Result<u64, StateError> {
         Ok(self.state.get(&self.heap, &key(number))?.as_ref().map_or(0, V::peek))
+    }
+}
+
+impl Subject<Plain<u64>> {
+    /// Adds one to the number of a key.
+    ///
+    /// # Errors
+    /// As [`ValueState::update`].
+    #[inline]
+    pub fn add_one(&mut self, key: u64) -> Result<(), StateError> {
+        self.state.update(&mut self.heap, &key, |old| old.unwrap_or(0).wrapping_add(1))
+    }
+
+    /// Adds one to each of these right after a freeze, and says how long that took without the freeze.
+    ///
+    /// # Errors
+    /// As [`ValueState::update`] and [`Heap::freeze`].
+    pub fn touch_all(&mut self, keys: &[u64]) -> Result<Duration, StateError> {
+        let snapshot = self.heap.freeze()?;
+        let stopwatch = Stopwatch::start();
+        keys.iter().try_for_each(|key| self.add_one(*key))?;
+        let elapsed = stopwatch.elapsed();
+        drop(snapshot);
+        Ok(elapsed)
     }
 }
 

@@ -31,3 +31,17 @@ pub(crate) fn nanos_each(span: Duration, count: u64) -> f64 {
 pub(crate) const fn float(count: u64) -> f64 {
     count as f64
 }
+
+/// Nanoseconds for each of the keys.
+pub(crate) fn nanos_of_slice(span: Duration, keys: &[u64]) -> f64 {
+    nanos_each(span, keys.len() as u64)
+}
+
+/// A round number as people write it: 10k, 1M.
+pub(crate) fn count_name(count: u32) -> String {
+    match count {
+        count if count >= 1_000_000 && count % 1_000_000 == 0 => format!("{}M", count / 1_000_000),
+        count if count >= 1_000 && count % 1_000 == 0 => format!("{}k", count / 1_000),
+        count => count.to_string(),
+    }
+}

@@ -10,9 +10,11 @@ use tempfile::TempDir;
 
 use slackwater_benches::storage::Storage;
 
+mod busy;
 mod heap;
 mod job;
 mod lines;
+mod ratios;
 
 use lines::Lines;
 
@@ -28,6 +30,8 @@ struct Command {
 enum Figures {
     /// The state heap on its own: one thread updates, another writes snapshots
     Heap(heap::Arguments),
+    /// Every goal of the heap in one run, beside hashbrown and the copy of frames; a table for people
+    Ratios(ratios::Arguments),
     /// A word count with checkpoints, from reading the text to committing the counts
     Job(job::Arguments),
 }
@@ -61,9 +65,10 @@ impl Target {
 
 fn main() -> ExitCode {
     let Command { figures } = Command::parse();
-    let mut lines = Lines::new(io::stdout().lock());
+    let mut lines = Lines::new(io::stdout());
     let printed = match figures {
         Figures::Heap(arguments) => heap::print(&arguments, &mut lines),
+        Figures::Ratios(arguments) => ratios::print(&arguments, io::stdout().lock()),
         Figures::Job(arguments) => job::print(&arguments, &mut lines),
     };
     if let Err(error) = printed {
