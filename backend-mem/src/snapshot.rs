@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads frames that its guard keeps frozen")]
 
 use slackwater_core::durable::Frozen;
-use slackwater_core::format::page::{PAGE_TYPE_HASH, PageHeader};
+use slackwater_core::format::page::{PAGE_TYPE_OVERFLOW, PageHeader};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use zerocopy::FromBytes;
 
@@ -247,10 +247,19 @@ impl<'s, A: ArenaHandle> PageRef<'s, A> {
         self.header.epoch.get()
     }
 
+    /// Its type, as its header has it.
+    #[must_use]
+    pub const fn page_type(&self) -> u16 {
+        self.header.page_type.get()
+    }
+
     /// What it holds.
     #[must_use]
     pub const fn kind(&self) -> PageKind {
-        if self.header.page_type.get() == PAGE_TYPE_HASH { PageKind::Hash } else { PageKind::Overflow }
+        match self.page_type() {
+            PAGE_TYPE_OVERFLOW => PageKind::Overflow,
+            _ => PageKind::Hash,
+        }
     }
 
     /// Its frame.

@@ -24,6 +24,8 @@ struct Plan {
     value_len_max: usize,
     /// Bits of the hash that are used.
     mask: u64,
+    /// Bytes of every key and of every value, if they are fixed.
+    widths: Option<(u16, u16)>,
 }
 
 impl Plan {
@@ -40,7 +42,13 @@ impl Plan {
             keys: 60,
             value_len_max,
             mask: u64::MAX,
+            widths: None,
         }
+    }
+
+    fn codecs(&self) -> [CodecId<'static>; 2] {
+        self.widths
+            .map_or([BYTES; 2], |(key, value)| [key, value].map(|width| CodecId::fixed("bytes", 1, width)))
     }
 
     fn options(&self) -> HeapOptions {
@@ -85,7 +93,8 @@ impl<A: ArenaHandle + 'static> Model<A> {
     fn prepare(&mut self) {
         self.heap.hasher.mask = self.plan.mask;
         for state in 0..self.plan.states {
-            let id = self.heap.register("op", &std::format!("s{state}"), BYTES, BYTES);
+            let [key, value] = self.plan.codecs();
+            let id = self.heap.register("op", &std::format!("s{state}"), key, value);
             assert_eq!(id, Ok(StateId(state)));
         }
     }
@@ -260,8 +269,9 @@ impl<A: ArenaHandle + 'static> Model<A> {
     fn touch_all(&mut self) {
         for state in (0..self.plan.states).map(StateId) {
             for group in self.heap.options().key_groups.iter() {
-                self.heap.put(state, group, b"k", b"v").unwrap();
-                self.heap.remove(state, group, b"k").unwrap();
+                let (key, value) = (self.random.key(&self.plan), self.random.value(&self.plan));
+                self.heap.put(state, group, &key, &value).unwrap();
+                self.heap.remove(state, group, &key).unwrap();
             }
         }
     }

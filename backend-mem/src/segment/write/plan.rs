@@ -5,14 +5,13 @@ use std::vec::Vec;
 
 use slackwater_core::durable::Frozen;
 use slackwater_core::format::checksum::PART_FRAME;
-use slackwater_core::format::page::{PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW};
 use slackwater_core::format::segment::{IndexEncoder, IndexRow, KeyGroupRow, SectionHead, SegmentHeader};
 use slackwater_core::key_group::KeyGroup;
 
 use super::RUN_LEN_MAX;
 use crate::arena::ArenaHandle;
 use crate::heap::StateId;
-use crate::snapshot::{FrozenRun, PageKind, PageRef, Snapshot};
+use crate::snapshot::{FrozenRun, PageRef, Snapshot};
 
 /// The pages of a key group in the order of their frames.
 #[derive(Debug, Default)]
@@ -126,14 +125,10 @@ fn section_head(state: StateId, entry_count: u64, rows: &[IndexRow]) -> Result<S
 }
 
 fn row<A: ArenaHandle>(page: &PageRef<'_, A>, frame_no: u32) -> IndexRow {
-    let kind = match page.kind() {
-        PageKind::Hash => PAGE_TYPE_HASH,
-        PageKind::Overflow => PAGE_TYPE_OVERFLOW,
-    };
     IndexRow {
         lpn: page.lpn().into(),
         depth: page.depth(),
-        kind: kind.to_le_bytes()[0],
+        kind: page.page_type().to_le_bytes()[0],
         flags: 0.into(),
         file_no: 0.into(),
         frame_no: frame_no.into(),

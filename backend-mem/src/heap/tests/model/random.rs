@@ -29,6 +29,10 @@ impl Random {
             5 => key.resize(plan.frame_size as usize / 4 + number as usize * 40, 5),
             _ => {}
         }
+        if let Some((width, _)) = plan.widths {
+            key = number.to_le_bytes().to_vec();
+            key.resize(width.into(), 3);
+        }
         key
     }
 
@@ -36,6 +40,7 @@ impl Random {
     pub(super) fn value(&mut self, plan: &Plan) -> Vec<u8> {
         let frame_size = plan.frame_size as usize;
         let len = match self.below(400) {
+            _ if plan.widths.is_some() => plan.widths.map_or(0, |(_, width)| width.into()),
             0 => self.len(plan.value_len_max),
             1..=12 => self.len(frame_size * 3),
             13..=32 => frame_size - 40 + self.len(60),

@@ -80,6 +80,22 @@ fn every_snapshot_equals_its_moment_with_frames_of_16384_bytes() {
 }
 
 #[test]
+fn every_snapshot_equals_its_moment_with_keys_and_values_of_one_size() {
+    for (seed, frame_size, widths) in
+        [(1, 256, (8, 8)), (2, 256, (2, 0)), (3, 512, (17, 100)), (4, 4096, (8, 8)), (5, 4096, (16, 300))]
+    {
+        let plan = Plan { widths: Some(widths), keys: 900, steps: 5_000, ..Plan::new(seed, frame_size) };
+        run(plan, reserved);
+        run(Plan { mask: 0xf000_0000_0000_00ff, keys: 200, ..plan }, reserved);
+    }
+    let refused = run(
+        Plan { widths: Some((8, 8)), keys: 900, memory_bytes: 256 * 90, ..Plan::new(6, 256) },
+        in_callers_memory,
+    );
+    assert!(refused > 20, "{refused} calls were refused");
+}
+
+#[test]
 fn every_snapshot_equals_its_moment_with_few_hashes() {
     for mask in [0xf000_0000_0000_000f, 0xff, 0] {
         run(Plan { mask, ..Plan::new(99, 256) }, reserved);
