@@ -102,14 +102,14 @@ impl<W: Write> Table<W> {
         writeln!(self.out, "# {} keys; the heap, the hash map and the copies lie in {pages}", plan.keys)?;
         writeln!(
             self.out,
-            "{:<42} {:>11} {:<5} {:>11} {:<14} {:>7} {:>15}  {:<12} result",
+            "{:<48} {:>11} {:<5} {:>11} {:<14} {:>7} {:>15}  {:<12} result",
             "row", "ours", "unit", "beside", "", "ratio", "25-75 %", "goal"
         )
     }
 
     pub(super) fn print(&mut self, row: &Row<'_>) -> io::Result<()> {
         let Row { name, unit, ours, beside, goal } = row;
-        write!(self.out, "{name:<42} {ours:>11.3} {unit:<5} ")?;
+        write!(self.out, "{name:<48} {ours:>11.3} {unit:<5} ")?;
         match beside {
             Some(Other { name, value, ratio: Quartiles { lower, median, upper } }) => {
                 let range = format!("{lower:.3}-{upper:.3}");
