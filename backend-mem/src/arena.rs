@@ -1,10 +1,11 @@
 //! The memory of a heap, and the count of who still reads frozen frames.
 //!
 //! ```text
-//! | born: u32 each | link: u32 each | mark: u8 each | frame 0 | frame 1 | ...
+//! | done: bits of each slot | born: u32 each | link: u32 each | mark: u8 each | frame 0 | frame 1 | ...
 //! ```
-//! Three numbers for each frame stand before the frames and belong to the heap alone. The arena itself knows
-//! no frames: it is a range of memory that outlives all guards, with one heap in it at most, ever.
+//! A bit for each slot and key group says that nobody reads the key group in that snapshot any more. Three
+//! numbers for each frame stand before the frames and belong to the heap alone. The arena itself knows no
+//! frames: it is a range of memory that outlives all guards, with one heap in it at most, ever.
 
 #![expect(
     unsafe_code,
@@ -17,11 +18,13 @@ use core::ptr::NonNull;
 
 use slackwater_core::sync::{AtomicUsize, Ordering};
 
+mod done;
 mod slots;
 #[cfg(slackwater_loom)]
 mod tracked;
 mod view;
 
+pub(crate) use done::DoneGroups;
 pub(crate) use slots::{SLOTS, Slots};
 pub(crate) use view::{FrameId, FrameView, Geometry};
 

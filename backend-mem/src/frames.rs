@@ -7,18 +7,21 @@
 //! # Invariants
 //! - E1: a frame is lent for writing only if it was born in the current epoch.
 //! - E2: a frame becomes born in the current epoch only when it is taken from the free ones, or when every
-//!   snapshot of its epoch or later has been seen released. The scratch frame always may: no root leads to it.
+//!   snapshot of its epoch or later has been seen released or done with the frame's key group. The scratch
+//!   frame always may: no root leads to it.
 //! - E3: a retired frame becomes free only when the snapshot that was the newest when it was retired, and every
-//!   older one, have been seen released.
+//!   older one, have been seen released; or at once under the terms of E2.
+//! - E4: a frame is of a key group only if a snapshot reaches it through that key group's head alone.
 
 #![expect(
     unsafe_code,
     reason = "lends frames of the arena: the live ones for writing, the frozen ones for reading"
 )]
 
+use slackwater_core::key_group::KeyGroup;
 use slackwater_core::sync::is_mutant;
 
-use crate::arena::{ArenaHandle, FrameId, FrameView, Geometry, SLOTS};
+use crate::arena::{ArenaHandle, DoneGroups, FrameId, FrameView, Geometry, SLOTS};
 use crate::heap::HeapError;
 
 mod free;
@@ -45,6 +48,7 @@ pub(crate) struct FrameStore<A> {
     scratch: FrameId,
     live_frames: u32,
     retired_frames: u32,
+    copied_frames: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +85,7 @@ impl<A: ArenaHandle> FrameStore<A> {
             scratch: FrameId::NONE,
             live_frames: 0,
             retired_frames: 0,
+            copied_frames: 0,
         };
         store.side.set_mark(FrameId::NONE, Mark::Used(0));
         store.scratch = store.take(0)?;
@@ -105,6 +110,11 @@ impl<A: ArenaHandle> FrameStore<A> {
 
     pub(crate) const fn retired_frames(&self) -> u32 {
         self.retired_frames
+    }
+
+    /// Frames that were copied because a snapshot needed them, since the start.
+    pub(crate) const fn copied_frames(&self) -> u64 {
+        self.copied_frames
     }
 
     /// Reads any frame.
@@ -223,9 +233,18 @@ impl<A: ArenaHandle> FrameStore<A> {
 
     /// The live run is not used any more: free if no snapshot sees it, otherwise retired (E3).
     pub(crate) fn retire(&mut self, run: FrameId) {
+        self.retire_from(None, run);
+    }
+
+    /// The same for a run of this key group alone (E4).
+    pub(crate) fn retire_of(&mut self, group: KeyGroup, run: FrameId) {
+        self.retire_from(Some(group), run);
+    }
+
+    fn retire_from(&mut self, group: Option<KeyGroup>, run: FrameId) {
         let Mark::Used(order) = self.side.mark(run) else { return };
         self.live_frames -= 1 << order;
-        if !self.is_frozen(run) {
+        if !self.is_frozen(run, group) {
             self.free.give(&mut self.side, run, order);
             return;
         }
@@ -236,19 +255,35 @@ impl<A: ArenaHandle> FrameStore<A> {
         }
     }
 
-    /// Whether a snapshot not seen released may see the live run.
-    fn is_frozen(&self, run: FrameId) -> bool {
-        self.snapshots.last().is_some_and(|newest| self.side.born(run) <= newest.epoch)
+    /// Whether a snapshot that is neither seen released nor done with the key group may see the live run.
+    fn is_frozen(&self, run: FrameId, group: Option<KeyGroup>) -> bool {
+        let born = self.side.born(run);
+        let mut seen_by = self.snapshots.iter().rev().take_while(|alive| born <= alive.epoch);
+        seen_by.any(|alive| group.is_none_or(|group| !self.done_groups(alive.slot).has(group)))
+    }
+
+    fn done_groups(&self, slot: usize) -> DoneGroups<'_> {
+        // SAFETY: this store has claimed the arena, and with this geometry.
+        unsafe { DoneGroups::new(self.side.handle().arena(), self.side.geometry(), slot) }
     }
 
     /// Makes a live run writable: as it is if no snapshot sees it any more, otherwise as a copy in another
     /// place, which the caller must put in its stead.
     pub(crate) fn make_writable(&mut self, run: FrameId) -> Result<FrameId, HeapError> {
+        self.make_writable_from(None, run)
+    }
+
+    /// The same for a run of this key group alone (E4), which a snapshot that is done with it does not see.
+    pub(crate) fn make_writable_of(&mut self, group: KeyGroup, run: FrameId) -> Result<FrameId, HeapError> {
+        self.make_writable_from(Some(group), run)
+    }
+
+    fn make_writable_from(&mut self, group: Option<KeyGroup>, run: FrameId) -> Result<FrameId, HeapError> {
         if self.is_writable(run) {
             return Ok(run);
         }
         self.collect();
-        if !self.is_frozen(run) {
+        if !self.is_frozen(run, group) {
             self.side.set_born(run, self.epoch);
             return Ok(run);
         }
@@ -260,7 +295,8 @@ impl<A: ArenaHandle> FrameStore<A> {
             Some((from, to)) if from.len() == to.len() => to.copy_from_slice(from),
             _ => return Err(HeapError::Broken { what: "a copy has not the length of its run" }),
         }
-        self.retire(run);
+        self.copied_frames += 1 << order;
+        self.retire_from(group, run);
         Ok(copy)
     }
 
@@ -272,6 +308,7 @@ impl<A: ArenaHandle> FrameStore<A> {
         let slot = (0..SLOTS).find(|slot| !is_taken(slot)).ok_or(HeapError::TooManySnapshots)?;
         let alive = Alive { epoch: self.epoch, slot, retired: List::EMPTY };
         self.snapshots.push(alive).map_err(|_| HeapError::TooManySnapshots)?;
+        self.done_groups(slot).clear();
         self.side.handle().arena().slots().open(slot);
         self.epoch = next;
         Ok((alive.epoch, slot))

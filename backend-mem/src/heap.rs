@@ -53,6 +53,8 @@ pub struct MemoryUse {
     pub retired_bytes: u64,
     /// Bytes in all frames there can be.
     pub total_bytes: u64,
+    /// Bytes in frames that were copied, since the heap was made, because a snapshot needed the old ones.
+    pub copied_bytes: u64,
 }
 
 /// The keyed state of one subtask.
@@ -98,7 +100,7 @@ impl<A: ArenaHandle> Heap<A> {
         let frame_size_log2 = frame_size_log2(options)?;
         let too_small =
             HeapError::InvalidOptions { what: "memory_limit_bytes holds fewer than eight frames" };
-        let geometry = Geometry::new(arena.arena(), frame_size_log2).ok_or(too_small)?;
+        let geometry = Geometry::new(arena.arena(), frame_size_log2, options.key_groups).ok_or(too_small)?;
         let mut frames = FrameStore::new(arena, geometry)?;
         let root = frames.take_zeroed(0)?;
         Ok(Self { frames, root, options, hasher: Hasher::new(options.hash_seed) })
@@ -208,6 +210,7 @@ impl<A: ArenaHandle> Heap<A> {
             live_bytes: bytes(self.frames.live_frames()),
             retired_bytes: bytes(self.frames.retired_frames()),
             total_bytes: bytes(self.frames.geometry().frames),
+            copied_bytes: self.frames.copied_frames() << self.frames.geometry().frame_size_log2,
         }
     }
 }

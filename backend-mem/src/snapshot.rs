@@ -5,15 +5,17 @@
 use slackwater_core::durable::Frozen;
 use slackwater_core::format::page::{PAGE_TYPE_OVERFLOW, PageHeader};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+use slackwater_core::sync::is_mutant;
 use zerocopy::FromBytes;
 
-use crate::arena::{ArenaHandle, DefaultArena, FrameId, FrameView, Geometry};
+use crate::arena::{ArenaHandle, DefaultArena, DoneGroups, FrameId, FrameView, Geometry};
 use crate::codec::CodecId;
 use crate::heap::tables::{EMPTY_HEAD, ENTRY_FREE, Head, Walk, directory_entry};
 use crate::heap::{HeapOptions, StateId, Value, scan};
 
 /// All states of a heap as they were at one moment. Its frames stay as they are until the snapshot and every
-/// guard made from it are dropped; any thread may do that.
+/// guard made from it are dropped; any thread may do that. Key groups can be given up one by one before
+/// ([`Snapshot::key_group_done`]).
 #[derive(Debug)]
 pub struct Snapshot<A: ArenaHandle = DefaultArena> {
     guard: Guard<A>,
@@ -102,22 +104,48 @@ impl<A: ArenaHandle> Snapshot<A> {
         self.head(state, group).depth
     }
 
-    /// The pages of a key group of a state: those of the directory by rising prefix, then by rising lpn the
-    /// ones that others refer to. None for a key group that was never written.
-    pub fn pages(&self, state: StateId, group: KeyGroup) -> impl Iterator<Item = PageRef<'_, A>> + Clone {
-        let head = self.head(state, group);
-        let directory = Directory { frames: self.view(), head, index: 0 };
-        let linked = Linked { frames: self.view(), head, index: 0 };
-        directory.chain(linked).filter_map(|frame| PageRef::new(self, frame))
+    /// Gives up a key group, of all states: nobody will read it again, and the heap writes to its pages without
+    /// copying them from now on. The snapshot shows it without pages and entries then; its counts stay. Constant
+    /// time.
+    ///
+    /// False, and nothing has changed, while a [`FrozenRun`] may keep its pages; runs of key groups that agree in
+    /// their last bits are not told apart. To be asked again when one has been dropped.
+    pub fn key_group_done(&mut self, group: KeyGroup) -> bool {
+        let has_runs = self.guard.arena.arena().slots().has_runs(self.guard.slot, group);
+        if has_runs && !is_mutant("heap_done_early") {
+            return false;
+        }
+        self.done_groups().set(group);
+        true
     }
 
-    /// Visits every entry of a state, key group by key group, key first.
+    /// Whether the key group was given up. Always false in a heap so small that it keeps no books of that.
+    #[must_use]
+    pub fn is_key_group_done(&self, group: KeyGroup) -> bool {
+        self.done_groups().has(group)
+    }
+
+    fn done_groups(&self) -> DoneGroups<'_> {
+        // SAFETY: the geometry is that of the heap that has made the snapshot.
+        unsafe { DoneGroups::new(self.guard.arena.arena(), self.geometry, self.guard.slot) }
+    }
+
+    /// The pages of a key group of a state: those of the directory by rising prefix, then by rising lpn the
+    /// ones that others refer to. None for a key group that was never written, or given up.
+    pub fn pages(&self, state: StateId, group: KeyGroup) -> impl Iterator<Item = PageRef<'_, A>> + Clone {
+        let head = self.readable_head(state, group);
+        let directory = Directory { frames: self.view(), head, index: 0 };
+        let linked = Linked { frames: self.view(), head, index: 0 };
+        directory.chain(linked).filter_map(move |frame| PageRef::new(self, group, frame))
+    }
+
+    /// Visits every entry of a state, key group by key group, key first; not those of key groups given up.
     pub fn entries(&self, state: StateId, each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>)) {
         if self.walk().entries(state) == 0 {
             return;
         }
         for group in self.key_groups().iter() {
-            let head = self.head(state, group);
+            let head = self.readable_head(state, group);
             for first in (Directory { frames: self.view(), head, index: 0 }) {
                 scan::visit(self.view(), head, first, |_, key, value| {
                     let value = Value::of(value, self.view(), head);
@@ -131,13 +159,19 @@ impl<A: ArenaHandle> Snapshot<A> {
         self.walk().head(state, group).unwrap_or(&EMPTY_HEAD)
     }
 
+    /// The head of a key group; of an empty one if it was given up, since all that it leads to may change.
+    fn readable_head(&self, state: StateId, group: KeyGroup) -> &Head {
+        if self.is_key_group_done(group) { &EMPTY_HEAD } else { self.head(state, group) }
+    }
+
     fn walk(&self) -> Walk<'_> {
         Walk { frames: self.view(), root: self.root, key_groups: self.options.key_groups }
     }
 
     fn view(&self) -> FrameView<'_> {
-        // SAFETY: only frames that the frozen root leads to are read through it; the heap does not write them
-        // while the guard lives, and the view does not outlive the guard.
+        // SAFETY: only frames that the frozen root leads to are read through it, and none of a key group that was
+        // given up, which takes the snapshot borrowed for writing; the heap does not write the others while the
+        // guard lives, and the view does not outlive the guard.
         unsafe { FrameView::new(self.guard.arena.arena(), self.geometry) }
     }
 }
@@ -217,16 +251,17 @@ pub enum PageKind {
 #[derive(Clone, Copy, Debug)]
 pub struct PageRef<'s, A: ArenaHandle = DefaultArena> {
     snapshot: &'s Snapshot<A>,
+    group: KeyGroup,
     frame: FrameId,
     bytes: &'s [u8],
     header: &'s PageHeader,
 }
 
 impl<'s, A: ArenaHandle> PageRef<'s, A> {
-    fn new(snapshot: &'s Snapshot<A>, frame: FrameId) -> Option<Self> {
+    fn new(snapshot: &'s Snapshot<A>, group: KeyGroup, frame: FrameId) -> Option<Self> {
         let bytes = snapshot.view().frame(frame);
         let (header, _) = PageHeader::ref_from_prefix(bytes).ok()?;
-        Some(Self { snapshot, frame, bytes, header })
+        Some(Self { snapshot, group, frame, bytes, header })
     }
 
     /// Its name within state and key group.
@@ -271,32 +306,31 @@ impl<'s, A: ArenaHandle> PageRef<'s, A> {
     /// Keeps the page frozen beyond the life of the snapshot.
     #[must_use]
     pub fn guard(&self) -> FrozenRun<A> {
-        FrozenRun {
-            guard: self.snapshot.guard.clone(),
-            geometry: self.snapshot.geometry,
-            first: self.frame,
-            count: 1,
-        }
+        let guard = self.snapshot.guard.clone();
+        guard.arena.arena().slots().join_run(guard.slot, self.group);
+        FrozenRun { guard, group: self.group, geometry: self.snapshot.geometry, first: self.frame, count: 1 }
     }
 }
 
-/// Frozen pages that lie one behind the other, kept frozen for as long as this lives.
+/// Frozen pages of a key group that lie one behind the other, kept frozen for as long as this lives.
 #[derive(Debug)]
 pub struct FrozenRun<A: ArenaHandle = DefaultArena> {
     guard: Guard<A>,
+    group: KeyGroup,
     geometry: Geometry,
     first: FrameId,
     count: u32,
 }
 
 impl<A: ArenaHandle> FrozenRun<A> {
-    /// Takes the page in if it is of the same snapshot and lies right behind the run; says whether it does.
+    /// Takes the page in if it is of the same key group and snapshot and lies right behind the run; says whether
+    /// it does.
     pub fn try_extend(&mut self, page: &PageRef<'_, A>) -> bool {
         let other = &page.snapshot.guard;
         // A slot of an arena is one snapshot's for as long as it has guards.
         let same =
             core::ptr::eq(self.guard.arena.arena(), other.arena.arena()) && self.guard.slot == other.slot;
-        let extends = same && page.frame.0 == self.first.0 + self.count;
+        let extends = same && page.group == self.group && page.frame.0 == self.first.0 + self.count;
         self.count += u32::from(extends);
         extends
     }
@@ -309,9 +343,16 @@ impl<A: ArenaHandle> FrozenRun<A> {
     }
 
     fn frozen(&self) -> &[u8] {
-        // SAFETY: frames of pages of one snapshot, within the arena; the heap does not write them while the
-        // guard lives.
+        // SAFETY: frames of pages of one key group of one snapshot, within the arena; the heap does not write them
+        // while the guard lives, and the key group is not given up while the run is counted.
         unsafe { self.guard.arena.arena().bytes(self.geometry.offset(self.first), self.len()) }
+    }
+}
+
+impl<A: ArenaHandle> Drop for FrozenRun<A> {
+    fn drop(&mut self) {
+        // Before the guard, which is dropped behind this: a released slot has no runs.
+        self.guard.arena.arena().slots().leave_run(self.guard.slot, self.group);
     }
 }
 

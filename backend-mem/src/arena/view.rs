@@ -1,7 +1,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::Arena;
+use slackwater_core::key_group::KeyGroupRange;
+
+use super::{Arena, SLOTS};
 
 /// A frame, or the first one of a run. Frame 0 is never written and stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +20,14 @@ impl FrameId {
 /// Where things lie in an arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
-    /// Offset of `born`, a multiple of 4 in memory.
+    /// Offset of the bits of key groups that are done, a multiple of 64 in memory.
     pub(crate) side_at: usize,
+    /// How many words of such bits a slot has; none where they would take too much of the arena.
+    pub(crate) done_words: usize,
+    /// The key groups of the heap.
+    pub(crate) key_groups: KeyGroupRange,
+    /// Offset of `born`, a multiple of 4 in memory.
+    pub(crate) born_at: usize,
     /// Offset of frame 0.
     pub(crate) frames_at: usize,
     /// Number of frames.
@@ -32,20 +40,32 @@ pub(crate) struct Geometry {
 const SIDE_LEN: usize = 9;
 /// More frames than a directory entry can name.
 const FRAMES_END: usize = 1 << 29;
+/// The bits of key groups take at most one of so many bytes of the arena.
+const DONE_SHARE: usize = 32;
 
 impl Geometry {
     /// Divides the arena; none if it has no room for the few frames that any heap needs.
-    pub(crate) fn new(arena: &Arena<'_>, frame_size_log2: u8) -> Option<Self> {
+    pub(crate) fn new(arena: &Arena<'_>, frame_size_log2: u8, key_groups: KeyGroupRange) -> Option<Self> {
         let frame_size = 1_usize << frame_size_log2;
         let side_at = arena.address().wrapping_neg() & 63;
+        let done_words = done_words(arena, key_groups);
+        let born_at = side_at + SLOTS * done_words * size_of::<usize>();
         // The alignment of the frames may cost up to one of it.
-        let room = arena.len().checked_sub(side_at)?.checked_sub(arena.alignment())?;
+        let room = arena.len().checked_sub(born_at)?.checked_sub(arena.alignment())?;
         let frames = (room >> frame_size_log2).min(FRAMES_END - 1);
         let frames = (frames - frames * SIDE_LEN / (frame_size + SIDE_LEN)).checked_sub(1)?;
-        let side_end = arena.address() + side_at + frames * SIDE_LEN;
+        let side_end = arena.address() + born_at + frames * SIDE_LEN;
         let frames_at = side_end.next_multiple_of(arena.alignment()) - arena.address();
         let frames = u32::try_from(frames).ok()?;
-        (frames >= 8).then_some(Self { side_at, frames_at, frames, frame_size_log2 })
+        (frames >= 8).then_some(Self {
+            side_at,
+            done_words,
+            key_groups,
+            born_at,
+            frames_at,
+            frames,
+            frame_size_log2,
+        })
     }
 
     pub(crate) const fn frame_size(self) -> usize {
@@ -55,6 +75,12 @@ impl Geometry {
     pub(crate) const fn offset(self, frame: FrameId) -> usize {
         self.frames_at + ((frame.0 as usize) << self.frame_size_log2)
     }
+}
+
+/// Words of bits that a slot needs, or none if that is too much for the arena.
+fn done_words(arena: &Arena<'_>, key_groups: KeyGroupRange) -> usize {
+    let words = key_groups.len().div_ceil(usize::BITS as usize);
+    if SLOTS * words * size_of::<usize>() > arena.len() / DONE_SHARE { 0 } else { words }
 }
 
 /// Reads frames that are not written meanwhile: all frames for the heap itself, which cannot write while it

@@ -84,12 +84,12 @@ impl<A: ArenaHandle> Side<A> {
     }
 
     const fn mark_at(&self, frame: FrameId) -> usize {
-        self.geometry.side_at + 8 * self.geometry.frames as usize + frame.0 as usize
+        self.geometry.born_at + 8 * self.geometry.frames as usize + frame.0 as usize
     }
 
     fn number_at(&self, table: usize, frame: FrameId) -> *mut u32 {
         let index = table * self.geometry.frames as usize + frame.0 as usize;
-        self.arena.arena().at(self.geometry.side_at + 4 * index).cast()
+        self.arena.arena().at(self.geometry.born_at + 4 * index).cast()
     }
 
     #[inline]

@@ -1,11 +1,14 @@
 use std::vec;
 use std::vec::Vec;
 
+use slackwater_core::key_group::KeyGroupRange;
+
 use super::*;
 use crate::arena::Arena;
 
 fn store<'a>(arena: &'a Arena<'a>) -> FrameStore<&'a Arena<'a>> {
-    FrameStore::new(arena, Geometry::new(arena, 8).unwrap()).unwrap()
+    let key_groups = KeyGroupRange { first: KeyGroup(10), last: KeyGroup(12) };
+    FrameStore::new(arena, Geometry::new(arena, 8, key_groups).unwrap()).unwrap()
 }
 
 /// Takes all there is, one by one.
@@ -30,10 +33,10 @@ fn runs_do_not_overlap_and_join_again_when_they_are_free() {
     assert_eq!(taken, (2..frames).collect::<Vec<_>>());
     assert!(matches!(store.take(0), Err(HeapError::MemoryLimit { .. })));
     for (run, _) in runs {
-        store.retire(run);
+        store.retire_of(KeyGroup(10), run);
     }
     for frame in singles {
-        store.retire(frame);
+        store.retire_of(KeyGroup(10), frame);
     }
     assert_eq!(store.live_frames(), 1);
     assert!(store.take(7).is_ok(), "what was given back frame by frame is one run again");
@@ -60,7 +63,7 @@ fn frozen_and_free_frames_are_not_lent_for_writing() {
     assert!(store.write(copy).is_some());
     arena.slots().leave(slot);
     assert_eq!(store.make_writable(run), Ok(run), "nobody reads it any more");
-    store.retire(run);
+    store.retire_of(KeyGroup(10), run);
     assert!(store.write(run).is_none());
 }
 
@@ -72,11 +75,11 @@ fn retired_frames_wait_for_every_snapshot_that_may_see_them() {
     let frame = store.take(0).unwrap();
     let slots: Vec<_> = (0..4).map(|_| store.freeze().unwrap().1).collect();
     assert_eq!(store.freeze(), Err(HeapError::TooManySnapshots));
-    store.retire(frame);
+    store.retire_of(KeyGroup(10), frame);
     for (released, slot) in [2, 0, 3, 1].map(|index| slots[index]).into_iter().enumerate() {
         let again: Vec<_> = exhaust(&mut store);
         assert!(!again.contains(&frame), "{released} of four are released");
-        again.into_iter().for_each(|frame| store.retire(frame));
+        again.into_iter().for_each(|frame| store.retire_of(KeyGroup(10), frame));
         arena.slots().leave(slot);
     }
     assert!(exhaust(&mut store).contains(&frame));

@@ -118,7 +118,7 @@ impl<A: ArenaHandle> Heap<A> {
         if head.depth > INLINE_DEPTH_MAX {
             let directory = FrameId(head.directory.get());
             if !self.frames.is_writable(directory) {
-                let moved = self.frames.make_writable(directory)?;
+                let moved = self.frames.make_writable_of(at.group, directory)?;
                 self.head_mut(at)?.directory = moved.0.into();
             }
         }
@@ -171,7 +171,7 @@ impl<A: ArenaHandle> Heap<A> {
         head.directory = run.0.into();
         head.depth = depth + 1;
         if depth > INLINE_DEPTH_MAX {
-            self.frames.retire(old);
+            self.frames.retire_of(at.group, old);
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl<A: ArenaHandle> Heap<A> {
         } else {
             self.writable_overflow(at)?;
         }
-        let moved = self.frames.make_writable(page.frame)?;
+        let moved = self.frames.make_writable_of(at.group, page.frame)?;
         let epoch = self.frames.epoch();
         let bytes = self.frames.write(moved).ok_or(BROKEN)?;
         page::thaw(bytes, epoch).ok_or(BROKEN)?;

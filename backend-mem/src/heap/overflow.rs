@@ -17,7 +17,7 @@ impl<A: ArenaHandle> Heap<A> {
     pub(super) fn writable_overflow(&mut self, at: Group) -> Result<(), HeapError> {
         let head = self.head(at);
         if head.has_overflow != 0 {
-            let table = self.frames.make_writable(FrameId(head.overflow.get()))?;
+            let table = self.frames.make_writable_of(at.group, FrameId(head.overflow.get()))?;
             self.head_mut(at)?.overflow = table.0.into();
         }
         Ok(())
@@ -100,7 +100,7 @@ impl<A: ArenaHandle> Heap<A> {
             let head = self.head_mut(at)?;
             head.has_overflow = 0;
             (head.overflow_used, head.overflow_free_count) = (0.into(), 0.into());
-            self.frames.retire(old);
+            self.frames.retire_of(at.group, old);
             return Ok(());
         };
         let used = last + 1;
@@ -112,7 +112,7 @@ impl<A: ArenaHandle> Heap<A> {
         let Ok(run) = self.frames.take(self.order_of_entries(entries_log2)) else { return Ok(()) };
         let (from, to) = self.frames.read_and_write(old, run).ok_or(BROKEN)?;
         to.copy_from_slice(from.get(..to.len()).ok_or(BROKEN)?);
-        self.frames.retire(old);
+        self.frames.retire_of(at.group, old);
         let head = self.head_mut(at)?;
         head.overflow = run.0.into();
         head.overflow_log2 = entries_log2;
@@ -198,7 +198,7 @@ impl<A: ArenaHandle> Heap<A> {
                 return Err(BROKEN);
             }
             let next = self.frames.view().u32(frame, OVERFLOW_BYTES_OFFSET - OverflowHead::LEN);
-            self.frames.retire(frame);
+            self.frames.retire_of(at.group, frame);
             self.give_lpn(at, lpn)?;
             lpn = next;
         }

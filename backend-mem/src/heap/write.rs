@@ -245,21 +245,21 @@ impl<A: ArenaHandle> Heap<A> {
         while index < 1_usize << head.depth {
             let frame = tables::directory_entry(self.frames.view(), &head, index);
             let depth = Page::new(self.frames.view().frame(frame)).ok_or(BROKEN)?.header().local_depth;
-            self.frames.retire(frame);
+            self.frames.retire_of(at.group, frame);
             index += 1 << head.depth.saturating_sub(depth);
         }
         if head.depth > tables::INLINE_DEPTH_MAX {
-            self.frames.retire(FrameId(head.directory.get()));
+            self.frames.retire_of(at.group, FrameId(head.directory.get()));
         }
         if head.has_overflow != 0 {
             let table = FrameId(head.overflow.get());
             for index in 0..head.overflow_used.get() {
                 let entry = self.frames.view().u32(table, index as usize * 4);
                 if entry & ENTRY_FREE == 0 {
-                    self.frames.retire(FrameId(entry));
+                    self.frames.retire_of(at.group, FrameId(entry));
                 }
             }
-            self.frames.retire(table);
+            self.frames.retire_of(at.group, table);
         }
         *self.head_mut(at)? = tables::EMPTY_HEAD;
         Ok(())
@@ -305,7 +305,7 @@ impl<A: ArenaHandle> Heap<A> {
         page::widen(bytes, (kept, depth - 1), lpn).ok_or(BROKEN)?;
         self.set_directory(at, kept, depth - 1, buddy)?;
         self.head_mut(at)?.pages -= 1;
-        self.frames.retire(frame);
+        self.frames.retire_of(at.group, frame);
         Ok(())
     }
 }

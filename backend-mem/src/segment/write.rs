@@ -16,6 +16,8 @@ use crate::snapshot::{FrozenRun, Snapshot};
 
 mod plan;
 mod tail;
+#[cfg(test)]
+mod tests;
 
 use plan::GroupPlan;
 use tail::Tail;
@@ -27,8 +29,8 @@ const RUN_LEN_MAX: usize = 1 << 20;
 
 /// Writes a snapshot to a segment and makes it durable.
 ///
-/// The snapshot is let go when the last of its frames has been submitted, their guards as the disk is through
-/// with them. Each key group's list of pages and the indexes written so far are kept in memory: 28 bytes a
+/// Each key group of the snapshot is given up when the disk has read it to the end, the rest when the last of
+/// its frames has been submitted, their guards as the disk is through with them. Each key group's list of pages and the indexes written so far are kept in memory: 28 bytes a
 /// page.
 pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = DefaultArena> {
     file: FileWriter<D, String>,
@@ -40,6 +42,8 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     /// The next key group to plan.
     next_group: u32,
     group: GroupPlan,
+    /// Key groups that have been sent, but may still be read by the disk.
+    sent: Vec<KeyGroup>,
     runs: VecDeque<FrozenRun<A>>,
     /// Bytes of the first run that have been taken.
     run_sent: usize,
@@ -86,6 +90,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             snapshot: Some(snapshot),
             states,
             group: GroupPlan::default(),
+            sent: Vec::new(),
             runs: VecDeque::new(),
             run_sent: 0,
             pending: block,
@@ -183,6 +188,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     }
 
     fn try_plan_next(&mut self) -> Result<bool, &'static str> {
+        self.sent.extend(self.group.key_group());
+        self.give_up_sent();
         self.tail.add(core::mem::take(&mut self.group), &self.header)?;
         let Some(snapshot) = &self.snapshot else {
             self.file.seal();
@@ -198,6 +205,13 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         self.next_group += 1;
         (self.group, self.runs) = GroupPlan::of(snapshot, &self.states, group, self.tail.frame_count())?;
         Ok(true)
+    }
+
+    /// Lets the heap write to key groups that the disk has read to the end.
+    fn give_up_sent(&mut self) {
+        if let Some(snapshot) = &mut self.snapshot {
+            self.sent.retain(|group| !snapshot.key_group_done(*group));
+        }
     }
 
     /// Drops all that keeps frames frozen, but for what is in flight.
@@ -236,6 +250,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> Work<D> for Segme
 
     fn on_completion(&mut self, completion: Completion<D::Block>, disk: &mut D) {
         self.file.on_completion(completion, disk);
+        self.give_up_sent();
         self.settle();
     }
 

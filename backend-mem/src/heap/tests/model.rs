@@ -7,7 +7,7 @@ use super::*;
 mod random;
 mod runs;
 
-use random::Random;
+pub(super) use random::Random;
 
 /// What a run is made of. One that fails prints it.
 #[derive(Clone, Copy, Debug)]

@@ -68,6 +68,11 @@ impl GroupPlan {
         self.summed -= run_len / frame_size(header);
     }
 
+    /// The key group, if it has pages.
+    pub(super) fn key_group(&self) -> Option<KeyGroup> {
+        (!self.pages.is_empty()).then_some(KeyGroup(self.key_group))
+    }
+
     pub(super) const fn frame_count(&self) -> usize {
         self.pages.len()
     }

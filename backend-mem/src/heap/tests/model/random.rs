@@ -1,6 +1,6 @@
 use super::*;
 
-pub(super) struct Random(pub(super) u64);
+pub(in super::super) struct Random(pub(in super::super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -10,7 +10,7 @@ impl Random {
         self.0
     }
 
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(in super::super) fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 16) % end
     }
 

@@ -1,0 +1,161 @@
+use std::vec::Vec;
+
+use slackwater_core::durable::{Data, DiskError, Entry, FileId, Operation, Token, Wait};
+use slackwater_core::ids::CheckpointId;
+use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
+
+use super::*;
+use crate::codec::CodecId;
+use crate::disk::MemDisk;
+use crate::heap::{Heap, HeapOptions, StateId};
+
+type Inner = MemDisk<FrozenRun>;
+type Write = (Token, FileId, u64, Data<<Inner as Disk>::Block, FrozenRun>);
+
+/// A disk that takes one write at a time, and reads its bytes only when it is reaped.
+struct Slow {
+    disk: Inner,
+    waiting: Option<Write>,
+}
+
+impl Slow {
+    fn new() -> Self {
+        Self { disk: Inner::new(), waiting: None }
+    }
+
+    fn reads_frames(&self) -> bool {
+        matches!(self.waiting, Some((.., Data::Frozen(_))))
+    }
+}
+
+impl Disk for Slow {
+    type Block = <Inner as Disk>::Block;
+    type Frozen = FrozenRun;
+
+    fn block(&mut self) -> Option<Self::Block> {
+        self.disk.block()
+    }
+
+    fn recycle(&mut self, block: Self::Block) {
+        self.disk.recycle(block);
+    }
+
+    fn submit<'p>(
+        &mut self,
+        token: Token,
+        operation: Operation<'p, Self::Block, FrozenRun>,
+    ) -> Result<(), Operation<'p, Self::Block, FrozenRun>> {
+        let Operation::Write { file, offset, data } = operation else {
+            return self.disk.submit(token, operation);
+        };
+        if self.waiting.is_some() {
+            return Err(Operation::Write { file, offset, data });
+        }
+        self.waiting = Some((token, file, offset, data));
+        Ok(())
+    }
+
+    fn reap(&mut self, wait: Wait, out: &mut heapless::VecView<Completion<Self::Block>>) -> usize {
+        if let Some((token, file, offset, data)) = self.waiting.take() {
+            assert!(self.disk.submit(token, Operation::Write { file, offset, data }).is_ok());
+        }
+        self.disk.reap(wait, out)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight() + usize::from(self.waiting.is_some())
+    }
+
+    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
+        self.disk.list(folder, each)
+    }
+}
+
+const GROUPS: u16 = 3;
+
+/// Key groups of about 400 KiB each, in runs long enough to go out where they lie.
+fn filled() -> (Heap, StateId) {
+    let key_groups = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(GROUPS - 1) };
+    let options = HeapOptions { frame_size: 4096, memory_limit_bytes: 64 << 20, key_groups, hash_seed: 7 };
+    let mut heap = Heap::new(options).unwrap();
+    let codec = CodecId::variable("bytes", 1);
+    let state = heap.register("op", "state", codec, codec).unwrap();
+    for group in 0..GROUPS {
+        update(&mut heap, state, group, 1);
+    }
+    (heap, state)
+}
+
+fn update(heap: &mut Heap, state: StateId, group: u16, value: u8) {
+    for number in 0..4_000_u32 {
+        heap.put(state, KeyGroup(group), &number.to_le_bytes(), &[value; 60]).unwrap();
+    }
+}
+
+fn copied_frames_of(heap: &mut Heap, state: StateId, group: u16) -> u64 {
+    let before = heap.memory_use().copied_bytes;
+    update(heap, state, group, 2);
+    (heap.memory_use().copied_bytes - before) / 4096
+}
+
+fn spec() -> SegmentSpec {
+    SegmentSpec {
+        folder: String::new(),
+        file_name: "s.seg".into(),
+        file_id: 1,
+        job_id: 2,
+        checkpoint: CheckpointId(3),
+        subtask: 0,
+        attempt: 0,
+        max_parallelism: MaxParallelism::new(GROUPS.into()).unwrap(),
+    }
+}
+
+/// One round of the writer with its disk.
+fn round(writer: &mut SegmentWriter<Slow>, disk: &mut Slow, tokens: &mut Tokens) {
+    writer.advance(disk, tokens);
+    reap(writer, disk);
+}
+
+fn reap(writer: &mut SegmentWriter<Slow>, disk: &mut Slow) {
+    let mut ended = heapless::Vec::<_, 4>::new();
+    disk.reap(Wait::ForOne, &mut ended);
+    ended.into_iter().for_each(|completion| writer.on_completion(completion, disk));
+}
+
+#[test]
+fn a_key_group_is_given_up_when_the_disk_has_read_it_and_not_before() {
+    let (mut heap, state) = filled();
+    let snapshot = heap.freeze().unwrap();
+    // The way to the heads is copied by what comes first, so that pages alone are counted below.
+    heap.put(state, KeyGroup(2), b"new", b"").unwrap();
+    let expected: Vec<Vec<u8>> = (0..GROUPS)
+        .flat_map(|group| snapshot.pages(state, KeyGroup(group)).map(|page| page.bytes().to_vec()))
+        .collect();
+    let mut disk = Slow::new();
+    let mut writer = SegmentWriter::<Slow>::new(snapshot, spec());
+    let mut tokens = Tokens::new(1);
+    loop {
+        writer.advance(&mut disk, &mut tokens);
+        if disk.reads_frames() {
+            break;
+        }
+        reap(&mut writer, &mut disk);
+    }
+    assert!(copied_frames_of(&mut heap, state, 0) > 50, "the disk has not read them yet");
+    // Until the third key group is lined up and the second is through.
+    while writer.next_group < 3 || !writer.sent.is_empty() {
+        assert!(!writer.is_done());
+        round(&mut writer, &mut disk, &mut tokens);
+    }
+    assert_eq!(copied_frames_of(&mut heap, state, 1), 0);
+    assert!(copied_frames_of(&mut heap, state, 2) > 50);
+    while !writer.is_done() {
+        round(&mut writer, &mut disk, &mut tokens);
+    }
+    writer.result().unwrap().as_ref().unwrap();
+    let file = crate::segment::read_file(&mut disk.disk, "s.seg", 64 << 20).unwrap();
+    for page in expected {
+        assert!(file[4096..].chunks(4096).any(|frame| frame == page), "every page is written as it was");
+    }
+}
