@@ -203,6 +203,22 @@ impl<A: ArenaHandle> FrameStore<A> {
         Ok(run)
     }
 
+    /// A run that was just taken counts as written in the epoch before: whoever changes it opens it first.
+    #[cfg(feature = "std")]
+    pub(crate) fn settle(&mut self, run: FrameId) {
+        if self.is_writable(run) {
+            self.side.set_born(run, self.epoch - 1);
+        }
+    }
+
+    /// Goes to an epoch above `epoch`, if it is not there already.
+    #[cfg(feature = "std")]
+    pub(crate) fn rise_above(&mut self, epoch: u32) -> Result<(), HeapError> {
+        let above = epoch.checked_add(1).ok_or(HeapError::EpochsExhausted)?;
+        self.epoch = self.epoch.max(above);
+        Ok(())
+    }
+
     fn find(&mut self, order: u8) -> Option<FrameId> {
         for _ in 0..DRAIN_STEPS << order {
             if let Some(run) = self.free.take(&mut self.side, order) {

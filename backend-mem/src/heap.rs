@@ -4,6 +4,8 @@ use slackwater_core::format::page::{FRAME_SIZE_MAX, FRAME_SIZE_MIN};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 mod access;
+#[cfg(feature = "std")]
+pub(crate) mod adopt;
 mod error;
 mod group;
 mod grow;
@@ -21,10 +23,9 @@ mod write;
 
 pub(crate) use access::Slot;
 pub use error::{HeapError, StateId};
+pub(crate) use hash::Hasher;
 pub use hash::hash_key;
 pub use value::{Chunks, Value};
-
-use hash::Hasher;
 
 use crate::arena::{ArenaHandle, DefaultArena, FrameId, Geometry};
 use crate::codec::CodecId;

@@ -11,18 +11,22 @@ use slackwater_core::format::manifest;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 
+mod adopt;
 mod error;
 mod key_group;
+mod page;
 mod read;
 mod restore;
 mod source;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod write;
 
 pub use error::{RestoreCause, RestoreError, WriteError};
 pub use read::read_file;
-pub use restore::{RestoreStats, VerifyStats, restore_segment, verify_segment};
+pub use restore::{RestoreStats, SegmentRestore, restore_segment};
+pub use verify::{VerifyStats, verify_segment};
 pub use write::SegmentWriter;
 
 /// What a segment is to be.

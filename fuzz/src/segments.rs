@@ -4,11 +4,12 @@ use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use slackwater_mem::segment::{
     RestoreCause, RestoreError, SegmentRef, VerifyStats, restore_segment, verify_segment,
 };
-use slackwater_mem::{FrozenRun, Heap, HeapOptions, MemDisk};
+use slackwater_mem::{FrozenRun, Heap, HeapError, HeapOptions, MemDisk};
 
 use crate::repair;
 
-/// A whole segment: verified, then restored into a heap.
+/// A whole segment: verified, then restored into a heap that puts its entries one by one, and into one that
+/// takes over its pages, which is then used.
 pub fn segment(data: &[u8]) {
     let mut data = data.to_vec();
     // Without the shape of a segment it is tried as it is.
@@ -17,17 +18,52 @@ pub fn segment(data: &[u8]) {
     let mut disk = disk_with(&data);
     let verified = verify_segment(&mut disk, "s", &expected);
 
-    let range = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(u16::MAX >> 1) };
-    let options =
-        HeapOptions { frame_size: 1024, memory_limit_bytes: 8 << 20, key_groups: range, hash_seed: 1 };
-    let mut heap = Heap::new(options).expect("sound options");
-    let restored = restore_segment(&mut disk, "s", &expected, range, &mut heap);
-    match (verified, restored) {
-        (Ok(verified), Ok(restored)) => assert_eq!(verified.entries, restored.entries),
-        (Ok(_), Err(error)) => assert!(matches!(error.cause, RestoreCause::Heap(_)), "{error}"),
-        // A restore does not count all entries of a state: it may see only some of its key groups.
-        (Err(_), Ok(_) | Err(_)) => {}
+    let header = SegmentHeader::parse(&data).ok();
+    let own_size = header.map_or(1024, |header| 1 << header.frame_size_log2);
+    let hash_seed = header.map_or(1, |header| header.hash_seed);
+    for frame_size in [own_size, if own_size == 1024 { 2048 } else { 1024 }] {
+        let options =
+            HeapOptions { frame_size, memory_limit_bytes: 8 << 20, key_groups: ALL_KEY_GROUPS, hash_seed };
+        let mut heap = Heap::new(options).expect("sound options");
+        let restored = restore_segment(&mut disk, "s", &expected, ALL_KEY_GROUPS, &mut heap);
+        match (&verified, &restored) {
+            (Ok(verified), Ok(restored)) => assert_eq!(verified.entries, restored.entries),
+            (Ok(_), Err(error)) => assert!(matches!(error.cause, RestoreCause::Heap(_)), "{error}"),
+            // A restore does not count all entries of a state: it may see only some of its key groups.
+            (Err(_), Ok(_) | Err(_)) => {}
+        }
+        if restored.is_ok() {
+            use_up(&mut heap);
+        }
     }
+}
+
+const ALL_KEY_GROUPS: KeyGroupRange = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(u16::MAX >> 1) };
+
+/// Finds, changes and removes every entry.
+fn use_up(heap: &mut Heap) {
+    let snapshot = heap.freeze().expect("the first");
+    let mut entries = Vec::new();
+    for state in snapshot.states() {
+        snapshot.entries(state.id, &mut |group, key, _value| {
+            entries.push((state.id, group, key.chunks().collect::<Vec<_>>().concat()));
+        });
+    }
+    drop(snapshot);
+    for (state, group, key) in &entries {
+        let found = heap.get(*state, *group, key).expect("its key group").map(|value| value.len());
+        let len = found.expect("an entry is found by its key");
+        for value in [[1; 100].as_slice(), &[2; 3]] {
+            match heap.put(*state, *group, key, value) {
+                Ok(()) | Err(HeapError::MemoryLimit { .. }) => {}
+                Err(error) => panic!("an entry of {len} bytes cannot be changed: {error}"),
+            }
+        }
+    }
+    for (state, group, key) in &entries {
+        assert_eq!(heap.remove(*state, *group, key), Ok(true), "an entry is there once");
+    }
+    assert!(entries.iter().all(|(state, ..)| heap.is_empty(*state)));
 }
 
 /// Verifies a segment as it is.

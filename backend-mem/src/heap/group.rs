@@ -71,7 +71,12 @@ impl<A: ArenaHandle> Heap<A> {
 
     /// Counts an entry more or less.
     pub(super) fn count(&mut self, at: Group, more: bool) -> Result<(), HeapError> {
-        let changed = |number: u64| if more { number.wrapping_add(1) } else { number.wrapping_sub(1) };
+        self.count_many(at, if more { 1 } else { -1 })
+    }
+
+    /// Counts so many entries more.
+    pub(super) fn count_many(&mut self, at: Group, change: i64) -> Result<(), HeapError> {
+        let changed = |number: u64| number.wrapping_add_signed(change);
         let head = self.head_mut(at)?;
         head.entries = u32::try_from(changed(head.entries.get().into())).map_err(|_| BROKEN)?.into();
         let entries = changed(self.walk().entries(at.state));

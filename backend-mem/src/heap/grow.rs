@@ -10,9 +10,9 @@ use crate::arena::{ArenaHandle, FrameId};
 
 /// A directory may be this many bits deeper than one of evenly filled pages would be: a restore brings keys in
 /// the order of their hashes, and its first pages need the depth of the whole.
-const DEPTH_SLACK: u8 = 12;
+pub(super) const DEPTH_SLACK: u8 = 12;
 /// And never deeper than this.
-const DEPTH_MAX: u8 = 27;
+pub(super) const DEPTH_MAX: u8 = 27;
 
 impl<A: ArenaHandle> Heap<A> {
     /// The pages that a record with that hash may be in: the one of the directory, then those linked behind it.

@@ -60,7 +60,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Logarithm of the entries of the smallest overflow table: a frame.
-    const fn overflow_log2_min(&self) -> u8 {
+    pub(super) const fn overflow_log2_min(&self) -> u8 {
         self.frames.geometry().frame_size_log2 - 2
     }
 
@@ -121,7 +121,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Makes the list of free entries anew, the first ones first.
-    fn link_free_entries(&mut self, at: Group, used: u32) -> Result<(), HeapError> {
+    pub(super) fn link_free_entries(&mut self, at: Group, used: u32) -> Result<(), HeapError> {
         let table = FrameId(self.head(at).overflow.get());
         let (mut next, mut count) = (NO_ENTRY, 0);
         for index in (0..used).rev() {
@@ -225,6 +225,6 @@ fn len_of(part: &[u8]) -> u32 {
 }
 
 /// The logarithm of the smallest power of two that is not below `count`.
-fn low_log2(count: u32) -> u8 {
+pub(super) fn low_log2(count: u32) -> u8 {
     u8::try_from(count.next_power_of_two().trailing_zeros()).unwrap_or(u8::MAX)
 }

@@ -6,7 +6,7 @@
 
 use slackwater_core::format::page::{
     Content, LEN_MASK, LEN_OVERFLOW, OverflowRef, PAGE_TYPE_HASH_FIXED, PageHeader, RecordHead, TAG_MASK,
-    TAGS_OFFSET, fingerprint, fixed_slots_max, offs_offset, records_offset_min,
+    TAGS_OFFSET, fingerprint, fixed_slots_max, inline_len_max, offs_offset, records_offset_min,
 };
 use zerocopy::FromBytes;
 
@@ -23,8 +23,7 @@ pub(super) use edit::{
     Identity, fill, init, insert, insert_fixed, mark_dirty, set_next, set_value, thaw, widen,
 };
 pub(super) use remove::remove;
-pub(super) use room::slots_for;
-use room::slots_usable;
+pub(super) use room::{slots_for, slots_usable};
 
 /// How the records of a page are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl Layout {
 
 /// The shape of a page with records of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fixed {
+pub(crate) struct Fixed {
     pub(super) slots: usize,
     pub(super) stride: usize,
     pub(super) key_width: usize,
@@ -58,6 +57,12 @@ impl Fixed {
         let stride = key_width.checked_add(value_width)?;
         let slots = fixed_slots_max(frame_size, stride);
         (slots >= room::SLOTS_MIN).then_some(Self { slots, stride, key_width })
+    }
+
+    /// Of the pages of a state whose keys and values have these widths, if they have any.
+    pub(crate) fn of_widths(frame_size: usize, key: Option<u16>, value: Option<u16>) -> Option<Self> {
+        let (key, value) = (usize::from(key?), usize::from(value?));
+        (key + value <= inline_len_max(frame_size)).then(|| Self::new(frame_size, key, value)).flatten()
     }
 
     /// Refuses a key or a value of another width.

@@ -1,6 +1,5 @@
 //! The names and codecs of a heap's states.
 
-use slackwater_core::format::page::inline_len_max;
 use slackwater_core::format::segment::{STATE_KIND_HASH, WIDTH_ANY};
 
 use super::group::BROKEN;
@@ -116,19 +115,16 @@ impl<A: ArenaHandle> Heap<A> {
         value_width: Option<u16>,
     ) -> Result<(), HeapError> {
         let frame_size = self.frames.geometry().frame_size();
-        let widths = key_width.zip(value_width);
-        let widths = widths
-            .filter(|(key, value)| usize::from(*key) + usize::from(*value) <= inline_len_max(frame_size));
-        let fixed = widths.and_then(|(key, value)| Fixed::new(frame_size, key.into(), value.into()));
-        let (key_width, value_width) = widths.unwrap_or((0, 0));
+        let fixed = Fixed::of_widths(frame_size, key_width, value_width);
+        let width = |width: Option<u16>| width.filter(|_| fixed.is_some()).unwrap_or(0);
         let row = StateRow {
             description: description.0.into(),
             table: 0.into(),
             kind: STATE_KIND_HASH,
             reserved: 0,
             slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),
-            key_width: key_width.into(),
-            value_width: value_width.into(),
+            key_width: width(key_width).into(),
+            value_width: width(value_width).into(),
         };
         let place = state_at(id)..state_at(id) + ROW_LEN;
         let root = self.frames.write(self.root).and_then(|root| root.get_mut(place)).ok_or(BROKEN)?;

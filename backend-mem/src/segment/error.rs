@@ -3,6 +3,7 @@ use std::string::String;
 
 use slackwater_core::durable::{DiskError, Failure};
 use slackwater_core::format::FormatError;
+use slackwater_core::key_group::KeyGroup;
 
 use crate::heap::HeapError;
 
@@ -24,6 +25,17 @@ pub enum RestoreCause {
     DiskBusy,
     /// The bytes are damaged, or of a version that this build cannot read.
     Format(FormatError),
+    /// A page is damaged, or is none that a heap wrote.
+    Page {
+        /// Its key group.
+        key_group: KeyGroup,
+        /// Its state, as the file numbers it.
+        state: u16,
+        /// Its name within these.
+        lpn: u32,
+        /// What is wrong; offsets are those in the file.
+        error: FormatError,
+    },
     /// It is not the file that is wanted.
     Foreign {
         /// What differs.
@@ -51,6 +63,9 @@ impl fmt::Display for RestoreError {
             RestoreCause::Disk(error) => error.fmt(f),
             RestoreCause::DiskBusy => f.write_str("the disk is in use by other work: reap that first"),
             RestoreCause::Format(error) => error.fmt(f),
+            RestoreCause::Page { key_group, state, lpn, error } => {
+                write!(f, "page {lpn:#x} of state {state} in key group {}: {error}", key_group.0)
+            }
             RestoreCause::Foreign { what, expected, found } => {
                 write!(f, "not the file the checkpoint lists: {what} is {found:#x}, expected {expected:#x}")
             }

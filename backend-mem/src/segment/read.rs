@@ -61,17 +61,33 @@ impl<'d, D: Disk> FileReader<'d, D> {
 
     /// Reads `len` bytes at `offset`. Both must lie within the file: its length bounds the memory.
     pub(super) fn read(&mut self, offset: u64, len: u64) -> Result<Vec<u8>, RestoreCause> {
-        let cut = RestoreCause::Disk(DiskError { operation: OperationKind::Read, errno: DiskError::INVALID });
-        let end = offset.checked_add(len).filter(|end| *end <= self.len).ok_or(cut)?;
-        let mut bytes = vec![0; usize::try_from(len).map_err(|_| cut)?];
-        let alignment = D::ALIGNMENT as u64;
-        let mut next = offset - offset % alignment;
+        self.check_range(offset, len)?;
+        let mut bytes = vec![0; usize::try_from(len).map_err(|_| cut())?];
+        self.read_pieces(offset, len, 1, &mut |at, piece| {
+            let at = usize::try_from(at - offset).map_err(|_| cut())?;
+            bytes.get_mut(at..at + piece.len()).ok_or_else(cut)?.copy_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
+    /// Reads `len` bytes at `offset`, and gives each piece of them with its offset as soon as it is there, in any
+    /// order. A piece is a multiple of `unit` bytes, which are at most 16 KiB.
+    pub(super) fn read_pieces(
+        &mut self,
+        offset: u64,
+        len: u64,
+        unit: usize,
+        each: &mut TakePiece<'_>,
+    ) -> Result<(), RestoreCause> {
+        let end = self.check_range(offset, len)?;
+        let mut next = offset;
         let mut pieces: FixedVec<Piece, READS_MAX> = FixedVec::new();
         let mut outcome = Ok(());
         // After a failure nothing new is started, but what is in flight is waited for.
         while (outcome.is_ok() && next < end) || !pieces.is_empty() {
             while outcome.is_ok() && next < end && !pieces.is_full() {
-                match self.submit_piece(next, end) {
+                match self.submit_piece(next, end, unit) {
                     Ok(Some(piece)) => {
                         next = piece.to;
                         let pushed = pieces.push(piece);
@@ -90,53 +106,68 @@ impl<'d, D: Disk> FileReader<'d, D> {
             let completion = reap_one(self.disk)?;
             let piece = pieces.iter().position(|piece| piece.token == completion.token);
             let Some(piece) = piece.map(|at| pieces.swap_remove(at)) else { continue };
-            let taken = self.take(completion.outcome, &piece, offset, &mut bytes);
+            let taken = self.take(completion.outcome, &piece, outcome.is_ok().then_some(&mut *each));
             outcome = outcome.and(taken);
         }
-        outcome.map(|()| bytes)
+        outcome
     }
 
-    /// Starts a read at `from`, of a whole block or up to `end`; none while the disk lends no block.
-    fn submit_piece(&mut self, from: u64, end: u64) -> Result<Option<Piece>, RestoreCause> {
+    /// The end of a range that lies within the file.
+    fn check_range(&self, offset: u64, len: u64) -> Result<u64, RestoreCause> {
+        offset.checked_add(len).filter(|end| *end <= self.len).ok_or_else(cut)
+    }
+
+    /// Starts a read from `from` on, of as many units as a block has room for, or up to `end`; none while the disk
+    /// lends no block.
+    fn submit_piece(&mut self, from: u64, end: u64, unit: usize) -> Result<Option<Piece>, RestoreCause> {
         let Some(block) = self.disk.block() else { return Ok(None) };
-        let room = block.as_ref().len();
+        let skip = usize::try_from(from % D::ALIGNMENT as u64).unwrap_or(0);
+        let room = block.as_ref().len().saturating_sub(skip);
+        let room = room - room % unit;
         let wanted = usize::try_from(end - from).unwrap_or(room).min(room);
-        let len = wanted.next_multiple_of(D::ALIGNMENT);
+        let len = (skip + wanted).next_multiple_of(D::ALIGNMENT);
         let token = self.tokens.draw();
-        submit(self.disk, token, Operation::Read { file: self.file, offset: from, block, len })?;
-        Ok(Some(Piece { token, from, to: from + wanted as u64 }))
+        let offset = from - skip as u64;
+        submit(self.disk, token, Operation::Read { file: self.file, offset, block, len })?;
+        Ok(Some(Piece { token, skip, from, to: from + wanted as u64 }))
     }
 
-    /// Copies what a read brought to its place in `bytes`, which begin at `offset` of the file.
+    /// Gives away what a read brought, if it is wanted still.
     fn take(
         &mut self,
         outcome: Outcome<D::Block>,
         piece: &Piece,
-        offset: u64,
-        bytes: &mut [u8],
+        each: Option<&mut TakePiece<'_>>,
     ) -> Result<(), RestoreCause> {
         let Outcome::Read { block, len } = outcome else {
             return Err(unexpected(self.disk, outcome, OperationKind::Read));
         };
-        let is_short = (len as u64) < piece.to - piece.from;
-        let skip = usize::try_from(offset.saturating_sub(piece.from)).unwrap_or(usize::MAX);
-        let to = usize::try_from(piece.from.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let source = block.as_ref().get(skip..).unwrap_or_default();
-        let target = bytes.get_mut(to..).unwrap_or_default();
-        let count = source.len().min(target.len());
-        target[..count].copy_from_slice(&source[..count]);
+        let wanted = usize::try_from(piece.to - piece.from).unwrap_or(usize::MAX);
+        let read = block.as_ref().get(..len).and_then(|read| read.get(piece.skip..)?.get(..wanted));
+        let short = RestoreCause::Disk(DiskError { operation: OperationKind::Read, errno: DiskError::IO });
+        let taken = match (read, each) {
+            (None, _) => Err(short),
+            (Some(read), Some(each)) => each(piece.from, read),
+            (Some(_), None) => Ok(()),
+        };
         self.disk.recycle(block);
-        if is_short {
-            return Err(DiskError { operation: OperationKind::Read, errno: DiskError::IO }.into());
-        }
-        Ok(())
+        taken
     }
 }
 
-/// A read in flight: bytes `from..to` of the file, and perhaps some behind them.
+/// Takes a piece of a file that lies at this offset.
+pub(super) type TakePiece<'t> = dyn FnMut(u64, &[u8]) -> Result<(), RestoreCause> + 't;
+
+/// The answer to a range that ends behind the file.
+const fn cut() -> RestoreCause {
+    RestoreCause::Disk(DiskError { operation: OperationKind::Read, errno: DiskError::INVALID })
+}
+
+/// A read in flight: `skip` bytes, then bytes `from..to` of the file, and perhaps some behind them.
 #[derive(Debug)]
 struct Piece {
     token: Token,
+    skip: usize,
     from: u64,
     to: u64,
 }

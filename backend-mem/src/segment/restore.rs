@@ -1,47 +1,43 @@
+use core::ops::Range;
 use std::string::String;
+use std::vec;
 use std::vec::Vec;
 
 use slackwater_core::durable::Disk;
 use slackwater_core::format::FormatError;
-use slackwater_core::format::segment::StateEntry;
+use slackwater_core::format::segment::{IndexView, KeyGroupRow, StateEntry};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 use super::SegmentRef;
+use super::adopt::{IndexedGroup, adopt_groups, is_adoptable};
 use super::error::{RestoreCause, RestoreError};
-use super::source::SegmentSource;
+use super::page::{PageChecker, Shapes};
+use super::source::{SegmentMeta, SegmentSource};
 use crate::arena::ArenaHandle;
 use crate::codec::CodecId;
-use crate::heap::{Heap, StateId};
+use crate::heap::{Hasher, Heap, HeapOptions, StateId};
 
 /// What a restore did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestoreStats {
     /// Key groups that had entries.
     pub key_groups: u32,
+    /// Those of them whose pages became the heap's as they are; the entries of the others were put one by one.
+    pub key_groups_adopted: u32,
     /// Entries put into the heap.
     pub entries: u64,
     /// Bytes of frames read.
     pub frames_len: u64,
 }
 
-/// What a verification read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VerifyStats {
-    /// Key groups that have entries.
-    pub key_groups: u32,
-    /// States in the registry.
-    pub states: u32,
-    /// Entries of all states.
-    pub entries: u64,
-    /// Bytes read: the whole file.
-    pub len: u64,
-}
-
 /// Puts the entries of a segment whose key groups lie in `range` into `heap`. States are found by operator and
 /// name; one that the heap does not know yet is registered as the segment has it.
 ///
 /// Reads and checks header, registry and every frame of those key groups, nothing of the others. Waits for
-/// the disk. Memory, the heap's own apart: the footer, and frames and index of one key group at a time.
+/// the disk. Work: each frame is copied once; entries are put one by one only where the heap cannot take over the
+/// pages, because its frames have another size, its hash another seed, or its key group has entries already.
+/// Memory, the heap's own apart: the footer, and index and a few bytes for each frame of 64 MiB of them; of a
+/// key group whose entries are put one by one, all of its frames.
 ///
 /// # Errors
 /// The file is damaged, is not the one that `expected` speaks of, or does not fit the heap. The heap then
@@ -53,48 +49,229 @@ pub fn restore_segment<D: Disk, A: ArenaHandle>(
     range: KeyGroupRange,
     heap: &mut Heap<A>,
 ) -> Result<RestoreStats, RestoreError> {
-    let mut source = SegmentSource::open(disk, path, expected)?;
-    restore(&mut source, range, heap).map_err(|cause| RestoreError { path: String::from(path), cause })
+    let mut restore = SegmentRestore::open(disk, path, expected, range, heap)?;
+    while !restore.is_done() {
+        restore.step(disk, heap)?;
+    }
+    Ok(restore.stats())
 }
 
-fn restore<D: Disk, A: ArenaHandle>(
-    source: &mut SegmentSource<'_, D>,
-    range: KeyGroupRange,
-    heap: &mut Heap<A>,
-) -> Result<RestoreStats, RestoreCause> {
-    let states = register_states(source, heap)?;
-    let mut stats = RestoreStats::default();
-    for row in source.key_groups(range)? {
-        let pages = source.read_key_group(&row)?;
-        let group = KeyGroup(row.key_group.get());
-        stats.entries += pages.entries(&mut |state, key, value| -> Result<(), RestoreCause> {
-            let state = find(&states, state)?;
-            Ok(heap.put(state, group, key, value)?)
-        })?;
-        stats.key_groups += 1;
-        stats.frames_len += pages.frames_len();
+/// A restore of key groups of one segment, step by step: those that are wanted now first, the others when there
+/// is time.
+///
+/// As long as a key group is not restored the heap answers as if it had no entries, so nobody may use it before
+/// [`Self::key_group_now`]. And nothing may be acknowledged before [`Self::is_done`]: only then is it known that
+/// every byte is sound.
+#[derive(Debug)]
+pub struct SegmentRestore {
+    path: String,
+    meta: SegmentMeta,
+    states: StateMap,
+    shapes: Shapes,
+    /// The hash that placed its keys.
+    hasher: Hasher,
+    /// Whether its pages can be the heap's.
+    adopts: bool,
+    /// Those that are wanted, ascending.
+    rows: Vec<KeyGroupRow>,
+    /// Which of them are restored.
+    is_restored: Vec<bool>,
+    /// All before this one are.
+    next: usize,
+    stats: RestoreStats,
+}
+
+/// Frames that are read without a pause between them, in bytes.
+const BATCH_LEN: u64 = 64 << 20;
+/// Pages of this epoch or later are not taken over: epochs that are nearly used up begin anew with the entries.
+const EPOCH_END: u32 = 1 << 31;
+
+impl SegmentRestore {
+    /// Reads and checks header and registry of a segment, and makes its states known to `heap`.
+    ///
+    /// # Errors
+    /// As [`restore_segment`].
+    pub fn open<D: Disk, A: ArenaHandle>(
+        disk: &mut D,
+        path: &str,
+        expected: &SegmentRef,
+        range: KeyGroupRange,
+        heap: &mut Heap<A>,
+    ) -> Result<Self, RestoreError> {
+        Self::open_inner(disk, path, expected, range, heap)
+            .map_err(|cause| RestoreError { path: String::from(path), cause })
     }
-    Ok(stats)
+
+    fn open_inner<D: Disk, A: ArenaHandle>(
+        disk: &mut D,
+        path: &str,
+        expected: &SegmentRef,
+        range: KeyGroupRange,
+        heap: &mut Heap<A>,
+    ) -> Result<Self, RestoreCause> {
+        let meta = SegmentMeta::read(disk, path, expected)?;
+        let states = StateMap::register(&meta, heap)?;
+        let shapes = Shapes::of(&meta.header, &meta.footer()?);
+        let HeapOptions { frame_size, hash_seed, .. } = heap.options();
+        let is_alike =
+            meta.header.frame_size() == u64::from(frame_size) && meta.header.hash_seed == hash_seed;
+        let epoch = u32::try_from(meta.header.epoch).ok().filter(|epoch| is_alike && *epoch < EPOCH_END);
+        if let Some(epoch) = epoch {
+            heap.rise_above(epoch)?;
+        }
+        let same_hash = meta.header.hash_seed == hash_seed;
+        let hasher = if same_hash { heap.hasher() } else { Hasher::new(meta.header.hash_seed) };
+        let rows = meta.key_groups(range)?;
+        let is_restored = vec![false; rows.len()];
+        let (path, adopts) = (String::from(path), epoch.is_some());
+        let stats = RestoreStats::default();
+        Ok(Self { path, meta, states, shapes, hasher, adopts, rows, is_restored, next: 0, stats })
+    }
+
+    /// What has been done so far.
+    #[must_use]
+    pub const fn stats(&self) -> RestoreStats {
+        self.stats
+    }
+
+    /// Whether all key groups are restored.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.next >= self.rows.len()
+    }
+
+    /// Restores a key group if it is wanted and not restored yet. Waits for the disk.
+    ///
+    /// # Errors
+    /// As [`restore_segment`].
+    pub fn key_group_now<D: Disk, A: ArenaHandle>(
+        &mut self,
+        disk: &mut D,
+        heap: &mut Heap<A>,
+        group: KeyGroup,
+    ) -> Result<(), RestoreError> {
+        let found = self.rows.binary_search_by_key(&group.0, |row| row.key_group.get());
+        match found.ok().filter(|at| !self.is_restored.get(*at).is_none_or(|is_restored| *is_restored)) {
+            Some(at) => self.restore(disk, heap, at..at + 1),
+            None => Ok(()),
+        }
+    }
+
+    /// Restores the next key groups, up to 64 MiB of frames or a single one. Waits for the disk.
+    ///
+    /// # Errors
+    /// As [`restore_segment`].
+    pub fn step<D: Disk, A: ArenaHandle>(
+        &mut self,
+        disk: &mut D,
+        heap: &mut Heap<A>,
+    ) -> Result<(), RestoreError> {
+        self.restore(disk, heap, self.next..self.next + self.batch_len())
+    }
+
+    /// How many of the next key groups make a batch.
+    fn batch_len(&self) -> usize {
+        let frame_size = self.meta.header.frame_size();
+        let mut len = 0;
+        let waiting = self.rows.iter().zip(&self.is_restored).skip(self.next);
+        let fits = |(row, is_restored): &(&KeyGroupRow, &bool)| {
+            let is_first = len == 0;
+            len += u64::from(row.frame_count.get()) * frame_size;
+            !**is_restored && (is_first || len <= BATCH_LEN)
+        };
+        waiting.take_while(fits).count()
+    }
+
+    fn restore<D: Disk, A: ArenaHandle>(
+        &mut self,
+        disk: &mut D,
+        heap: &mut Heap<A>,
+        batch: Range<usize>,
+    ) -> Result<(), RestoreError> {
+        self.restore_batch(disk, heap, batch.clone())
+            .map_err(|cause| RestoreError { path: self.path.clone(), cause })?;
+        self.is_restored.get_mut(batch).unwrap_or_default().fill(true);
+        let behind = self.is_restored.iter().skip(self.next);
+        self.next += behind.take_while(|is_restored| **is_restored).count();
+        Ok(())
+    }
+
+    /// Restores key groups that lie one behind the other.
+    fn restore_batch<D: Disk, A: ArenaHandle>(
+        &mut self,
+        disk: &mut D,
+        heap: &mut Heap<A>,
+        batch: Range<usize>,
+    ) -> Result<(), RestoreCause> {
+        let rows = self.rows.get(batch).unwrap_or_default();
+        let mut source = SegmentSource::open(disk, &self.path, &self.meta)?;
+        let checker = PageChecker { header: self.meta.header, hasher: self.hasher, shapes: &self.shapes };
+        let indexes = source.read_indexes(rows)?;
+        let mut groups = Vec::with_capacity(rows.len());
+        let mut rest = indexes.as_slice();
+        for row in rows {
+            let (index, behind) = rest.split_at_checked(row.index_len.get() as usize).unwrap_or((rest, &[]));
+            let group = IndexedGroup { row, index: IndexView::parse(index, &checker.header, row)? };
+            groups.push((self.adopts && is_adoptable(heap, &self.states, &group)?, group));
+            rest = behind;
+        }
+        for alike in groups.chunk_by(|(a, _), (b, _)| a == b) {
+            let adopts = alike.first().is_some_and(|(adopts, _)| *adopts);
+            let groups: Vec<IndexedGroup<'_>> = alike.iter().map(|(_, group)| *group).collect();
+            if adopts {
+                adopt_groups(&mut source, &groups, heap, (&self.states, checker), &mut self.stats)?;
+            } else {
+                for group in groups {
+                    put_entries(&mut source, group.row, heap, (&self.states, checker), &mut self.stats)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the entries of a key group one by one.
+fn put_entries<D: Disk, A: ArenaHandle>(
+    source: &mut SegmentSource<'_, D>,
+    row: &KeyGroupRow,
+    heap: &mut Heap<A>,
+    (states, checker): (&StateMap, PageChecker<'_>),
+    stats: &mut RestoreStats,
+) -> Result<(), RestoreCause> {
+    let pages = source.read_key_group(row, checker)?;
+    let group = KeyGroup(row.key_group.get());
+    stats.entries += pages.entries(&mut |state, key, value| {
+        heap.put(states.get(state)?, group, key, value)?;
+        Ok(())
+    })?;
+    stats.key_groups += 1;
+    stats.frames_len += pages.frames_len();
+    Ok(())
 }
 
 /// Numbers of states in the file, ascending, and in the heap.
-type StateMap = Vec<(u16, StateId)>;
+#[derive(Debug)]
+pub(super) struct StateMap(Vec<(u16, StateId)>);
 
-fn register_states<D: Disk, A: ArenaHandle>(
-    source: &SegmentSource<'_, D>,
-    heap: &mut Heap<A>,
-) -> Result<StateMap, RestoreCause> {
-    let register = |state: StateEntry<'_>| {
-        let (name, version, width) = (state.key_codec, state.key_codec_version, state.key_width);
-        let key = CodecId { name, version, width };
-        let (name, version, width) = (state.value_codec, state.value_codec_version, state.value_width);
-        let value = CodecId { name, version, width };
-        Ok((state.state_id, heap.register(state.operator, state.state, key, value)?))
-    };
-    source.footer()?.states().map(register).collect()
+impl StateMap {
+    fn register<A: ArenaHandle>(meta: &SegmentMeta, heap: &mut Heap<A>) -> Result<Self, RestoreCause> {
+        let register = |state: StateEntry<'_>| {
+            let (name, version, width) = (state.key_codec, state.key_codec_version, state.key_width);
+            let key = CodecId { name, version, width };
+            let (name, version, width) = (state.value_codec, state.value_codec_version, state.value_width);
+            let value = CodecId { name, version, width };
+            Ok((state.state_id, heap.register(state.operator, state.state, key, value)?))
+        };
+        meta.footer()?.states().map(register).collect::<Result<_, RestoreCause>>().map(Self)
+    }
+
+    /// The state that the file numbers so.
+    pub(super) fn get(&self, id: u16) -> Result<StateId, FormatError> {
+        find(&self.0, id)
+    }
 }
 
-fn find<T: Copy>(states: &[(u16, T)], id: u16) -> Result<T, FormatError> {
+pub(super) fn find<T: Copy>(states: &[(u16, T)], id: u16) -> Result<T, FormatError> {
     match states.binary_search_by_key(&id, |(id, _)| *id).map(|at| states.get(at)) {
         Ok(Some((_, state))) => Ok(*state),
         Ok(None) | Err(_) => Err(FormatError::Corrupt {
@@ -104,41 +281,4 @@ fn find<T: Copy>(states: &[(u16, T)], id: u16) -> Result<T, FormatError> {
             found: id.into(),
         }),
     }
-}
-
-/// Reads a segment from the first byte to the last and checks all of it: every checksum, every page, every
-/// entry's place, every count, and that all padding is zero. Waits for the disk; memory as for a restore.
-///
-/// # Errors
-/// The first thing that is wrong.
-pub fn verify_segment<D: Disk>(
-    disk: &mut D,
-    path: &str,
-    expected: &SegmentRef,
-) -> Result<VerifyStats, RestoreError> {
-    let mut source = SegmentSource::open(disk, path, expected)?;
-    verify(&mut source, expected.len).map_err(|cause| RestoreError { path: String::from(path), cause })
-}
-
-fn verify<D: Disk>(source: &mut SegmentSource<'_, D>, len: u64) -> Result<VerifyStats, RestoreCause> {
-    let mut counts: Vec<(u16, u64)> = source.footer()?.states().map(|state| (state.state_id, 0)).collect();
-    let mut stats =
-        VerifyStats { len, states: source.footer()?.totals().state_count, ..VerifyStats::default() };
-    for row in source.key_groups(source.header().key_groups)? {
-        let pages = source.read_key_group(&row)?;
-        stats.key_groups += 1;
-        stats.entries += pages.entries(&mut |state, _key, _value| -> Result<(), RestoreCause> {
-            find(&counts, state)?;
-            counts.iter_mut().filter(|(id, _)| *id == state).for_each(|(_, count)| *count += 1);
-            Ok(())
-        })?;
-    }
-    for (state, (_, found)) in source.footer()?.states().zip(counts) {
-        if state.entry_count != found {
-            let what = "entries of a state";
-            let error = FormatError::Corrupt { what, offset: 0, expected: state.entry_count, found };
-            return Err(error.into());
-        }
-    }
-    Ok(stats)
 }

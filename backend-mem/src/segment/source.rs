@@ -1,6 +1,6 @@
-//! A segment that is open for reading: all but its key groups is read and checked.
+//! A segment being read: first all but its key groups, then these.
 
-use std::string::String;
+use std::collections::BTreeSet;
 use std::vec::Vec;
 
 use slackwater_core::durable::Disk;
@@ -11,28 +11,27 @@ use slackwater_core::format::segment::{
 use slackwater_core::key_group::KeyGroupRange;
 
 use super::SegmentRef;
-use super::error::{RestoreCause, RestoreError};
+use super::error::RestoreCause;
 use super::key_group::KeyGroupPages;
-use super::read::FileReader;
+use super::page::PageChecker;
+use super::read::{FileReader, TakePiece};
 
-/// An open segment.
+/// What a segment says of itself, read and checked.
 #[derive(Debug)]
-pub(super) struct SegmentSource<'d, D: Disk> {
-    file: FileReader<'d, D>,
-    header: SegmentHeader,
+pub(super) struct SegmentMeta {
+    pub(super) header: SegmentHeader,
     trailer: SegmentTrailer,
     footer: Vec<u8>,
 }
 
-impl<'d, D: Disk> SegmentSource<'d, D> {
-    /// Opens the segment that a manifest lists as `expected`, and reads header, trailer, footer and what
-    /// lies between these two.
-    pub(super) fn open(disk: &'d mut D, path: &str, expected: &SegmentRef) -> Result<Self, RestoreError> {
-        Self::open_inner(disk, path, expected)
-            .map_err(|cause| RestoreError { path: String::from(path), cause })
-    }
-
-    fn open_inner(disk: &'d mut D, path: &str, expected: &SegmentRef) -> Result<Self, RestoreCause> {
+impl SegmentMeta {
+    /// Reads header, trailer, footer and what lies between these two of the segment that a manifest lists as
+    /// `expected`.
+    pub(super) fn read<D: Disk>(
+        disk: &mut D,
+        path: &str,
+        expected: &SegmentRef,
+    ) -> Result<Self, RestoreCause> {
         let mut file = FileReader::open(disk, path)?;
         let len = file.len();
         same("length", expected.len, len)?;
@@ -50,15 +49,24 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
         let padding = usize::try_from(trailer.footer_len).unwrap_or(usize::MAX).min(footer.len());
         check_padding(&footer, padding, trailer.footer_offset)?;
         footer.truncate(padding);
-        FooterView::parse(&footer, &header, &trailer)?;
-        Ok(Self { file, header, trailer, footer })
+        let meta = Self { header, trailer, footer };
+        meta.check_names()?;
+        Ok(meta)
     }
 
-    pub(super) const fn header(&self) -> &SegmentHeader {
-        &self.header
+    /// No two states have one name.
+    fn check_names(&self) -> Result<(), RestoreCause> {
+        let mut names = BTreeSet::new();
+        for state in self.footer()?.states() {
+            if !names.insert((state.operator, state.state)) {
+                let (what, found) = ("states of one name", state.state_id.into());
+                return Err(FormatError::Corrupt { what, offset: 0, expected: 0, found }.into());
+            }
+        }
+        Ok(())
     }
 
-    /// The footer, which was checked when the segment was opened.
+    /// The footer, which was checked when it was read.
     pub(super) fn footer(&self) -> Result<FooterView<'_>, RestoreCause> {
         Ok(FooterView::parse(&self.footer, &self.header, &self.trailer)?)
     }
@@ -68,13 +76,55 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
         let wanted = |row: &&KeyGroupRow| (range.first.0..=range.last.0).contains(&row.key_group.get());
         Ok(self.footer()?.key_groups().iter().filter(wanted).copied().collect())
     }
+}
+
+/// A segment that is open for reading.
+#[derive(Debug)]
+pub(super) struct SegmentSource<'d, D: Disk> {
+    file: FileReader<'d, D>,
+    header: SegmentHeader,
+}
+
+impl<'d, D: Disk> SegmentSource<'d, D> {
+    pub(super) fn open(disk: &'d mut D, path: &str, meta: &SegmentMeta) -> Result<Self, RestoreCause> {
+        Ok(Self { file: FileReader::open(disk, path)?, header: meta.header })
+    }
 
     /// Reads a key group and checks its index and frames.
-    pub(super) fn read_key_group(&mut self, row: &KeyGroupRow) -> Result<KeyGroupPages, RestoreCause> {
+    pub(super) fn read_key_group<'s>(
+        &mut self,
+        row: &KeyGroupRow,
+        checker: PageChecker<'s>,
+    ) -> Result<KeyGroupPages<'s>, RestoreCause> {
         let index = self.file.read(row.index_offset.get(), row.index_len.get().into())?;
-        let from = self.header.offset_of_frame(row.first_frame.get().into());
-        let frames = self.file.read(from, u64::from(row.frame_count.get()) * self.header.frame_size())?;
-        Ok(KeyGroupPages::check(self.header, *row, index, frames)?)
+        let (from, len) = self.place_of(core::slice::from_ref(row));
+        let frames = self.file.read(from, len)?;
+        KeyGroupPages::check(checker, *row, index, frames)
+    }
+
+    /// Reads the indexes of key groups that lie one behind the other.
+    pub(super) fn read_indexes(&mut self, rows: &[KeyGroupRow]) -> Result<Vec<u8>, RestoreCause> {
+        let from = rows.first().map_or(0, |row| row.index_offset.get());
+        self.file.read(from, rows.iter().map(|row| u64::from(row.index_len.get())).sum())
+    }
+
+    /// Reads the frames of key groups that lie one behind the other, and gives whole ones with their offset, in
+    /// any order.
+    pub(super) fn read_frames(
+        &mut self,
+        rows: &[KeyGroupRow],
+        each: &mut TakePiece<'_>,
+    ) -> Result<(), RestoreCause> {
+        let (from, len) = self.place_of(rows);
+        let frame_size = usize::try_from(self.header.frame_size()).unwrap_or(usize::MAX);
+        self.file.read_pieces(from, len, frame_size, each)
+    }
+
+    /// Where the frames of key groups that lie one behind the other begin, and their length.
+    fn place_of(&self, rows: &[KeyGroupRow]) -> (u64, u64) {
+        let first = rows.first().map_or(0, |row| row.first_frame.get());
+        let count: u64 = rows.iter().map(|row| u64::from(row.frame_count.get())).sum();
+        (self.header.offset_of_frame(first.into()), count * self.header.frame_size())
     }
 }
 

@@ -17,6 +17,9 @@ use crate::disk::MemDisk;
 use crate::heap::{Heap, HeapError, HeapOptions, StateId, Value};
 use crate::snapshot::{FrozenRun, Snapshot};
 
+mod adopt;
+mod forge;
+
 type TestDisk = MemDisk<FrozenRun>;
 /// Entries by state's name, key group and key.
 type Entries = BTreeMap<(String, u16, Vec<u8>), Vec<u8>>;
@@ -420,7 +423,8 @@ fn errors_name_the_file_and_what_is_wrong() {
     bytes[5000] ^= 1;
     let error = verify_segment(&mut disk_with("s.seg", &bytes), "s.seg", &segment);
     let error = error.unwrap_err();
-    assert!(matches!(error.cause, RestoreCause::Format(FormatError::Corrupt { .. })));
+    assert!(matches!(error.cause, RestoreCause::Page { error: FormatError::Corrupt { .. }, .. }));
     let text = error.to_string();
-    assert!(text.starts_with("s.seg: damaged at byte ") && text.contains("checksum"), "{text}");
+    assert!(text.starts_with("s.seg: page ") && text.contains("damaged at byte "), "{text}");
+    assert!(text.contains("checksum"), "{text}");
 }

@@ -93,7 +93,7 @@ layout! {
         pub lpn: U32,
         /// The snapshot that the dirty bits are relative to.
         pub delta_base: U32,
-        /// The epoch in which the page was last changed.
+        /// The epoch in which the page was last changed; at most the segment's.
         pub epoch: U32,
         /// Offset of the lowest record of any size; when there is none, where records end. 0 in other pages.
         pub heap_top: U16,

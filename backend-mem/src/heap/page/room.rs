@@ -6,7 +6,7 @@ use slackwater_core::format::page::{RecordHead, TAGS_OFFSET, records_offset_min}
 pub(super) const SLOTS_MIN: usize = 4;
 
 /// How many of `slots` slots may be in use: seven of eight, and never all.
-pub(super) const fn slots_usable(slots: usize) -> usize {
+pub(in super::super) const fn slots_usable(slots: usize) -> usize {
     slots - slots.div_ceil(8)
 }
 

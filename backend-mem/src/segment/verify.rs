@@ -1,0 +1,67 @@
+use std::string::String;
+use std::vec::Vec;
+
+use slackwater_core::durable::Disk;
+use slackwater_core::format::FormatError;
+
+use super::SegmentRef;
+use super::error::{RestoreCause, RestoreError};
+use super::page::{PageChecker, Shapes};
+use super::restore::find;
+use super::source::{SegmentMeta, SegmentSource};
+use crate::heap::Hasher;
+
+/// What a verification read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifyStats {
+    /// Key groups that have entries.
+    pub key_groups: u32,
+    /// States in the registry.
+    pub states: u32,
+    /// Entries of all states.
+    pub entries: u64,
+    /// Bytes read: the whole file.
+    pub len: u64,
+}
+
+/// Reads a segment from the first byte to the last and checks all of it: every checksum, every page, every
+/// entry's place, every count, and that all padding is zero. Waits for the disk; memory as for a restore.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn verify_segment<D: Disk>(
+    disk: &mut D,
+    path: &str,
+    expected: &SegmentRef,
+) -> Result<VerifyStats, RestoreError> {
+    verify(disk, path, expected).map_err(|cause| RestoreError { path: String::from(path), cause })
+}
+
+fn verify<D: Disk>(disk: &mut D, path: &str, expected: &SegmentRef) -> Result<VerifyStats, RestoreCause> {
+    let meta = SegmentMeta::read(disk, path, expected)?;
+    let shapes = Shapes::of(&meta.header, &meta.footer()?);
+    let hasher = Hasher::new(meta.header.hash_seed);
+    let checker = PageChecker { header: meta.header, hasher, shapes: &shapes };
+    let mut source = SegmentSource::open(disk, path, &meta)?;
+    let mut counts: Vec<(u16, u64)> = meta.footer()?.states().map(|state| (state.state_id, 0)).collect();
+    let len = expected.len;
+    let mut stats =
+        VerifyStats { len, states: meta.footer()?.totals().state_count, ..VerifyStats::default() };
+    for row in meta.key_groups(meta.header.key_groups)? {
+        let pages = source.read_key_group(&row, checker)?;
+        stats.key_groups += 1;
+        stats.entries += pages.entries(&mut |state, _key, _value| {
+            find(&counts, state)?;
+            counts.iter_mut().filter(|(id, _)| *id == state).for_each(|(_, count)| *count += 1);
+            Ok(())
+        })?;
+    }
+    for (state, (_, found)) in meta.footer()?.states().zip(counts) {
+        if state.entry_count != found {
+            let what = "entries of a state";
+            let error = FormatError::Corrupt { what, offset: 0, expected: state.entry_count, found };
+            return Err(error.into());
+        }
+    }
+    Ok(stats)
+}
