@@ -10,6 +10,7 @@ mod error;
 mod group;
 mod grow;
 mod hash;
+mod ordered;
 mod overflow;
 mod page;
 mod register;
@@ -18,13 +19,15 @@ pub(crate) mod tables;
 mod tags;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tree;
 mod value;
 mod write;
 
 pub(crate) use access::Slot;
-pub use error::{HeapError, StateId};
+pub use error::{HeapError, StateId, StateKind};
 pub(crate) use hash::Hasher;
 pub use hash::hash_key;
+pub use tree::Entries;
 pub use value::{Chunks, Value};
 
 use crate::arena::{ArenaHandle, DefaultArena, FrameId, Geometry};
@@ -113,11 +116,11 @@ impl<A: ArenaHandle> Heap<A> {
         self.options
     }
 
-    /// Makes a state known, or finds the one of that name. Looks at the name of every state. Costs a frame or
-    /// two; the state's entries cost nothing before they are written.
+    /// Makes a state known whose entries are found by hash, or finds the one of that name. Looks at the name of
+    /// every state. Costs a frame or two; the state's entries cost nothing before they are written.
     ///
     /// # Errors
-    /// `OtherCodec` if it exists with another codec; `TooManyStates`, `NameTooLong`, `MemoryLimit`.
+    /// `OtherKind` or `OtherCodec` if it exists and is not the same; `TooManyStates`, `NameTooLong`, `MemoryLimit`.
     pub fn register(
         &mut self,
         operator: &str,
@@ -125,8 +128,21 @@ impl<A: ArenaHandle> Heap<A> {
         key: CodecId<'_>,
         value: CodecId<'_>,
     ) -> Result<StateId, HeapError> {
+        self.register_kind(StateKind::Hash, (operator, state), key, value)
+    }
+
+    pub(crate) fn register_kind(
+        &mut self,
+        kind: StateKind,
+        (operator, state): (&str, &str),
+        key: CodecId<'_>,
+        value: CodecId<'_>,
+    ) -> Result<StateId, HeapError> {
         match self.walk().state_named(operator, state) {
-            None => self.add_state(operator, state, key, value),
+            None => self.add_state(kind, (operator, state), key, value),
+            Some(known) if known.kind != kind => {
+                Err(HeapError::OtherKind { state: known.id, kind: known.kind })
+            }
             Some(known) if known.key != key => Err(HeapError::OtherCodec { state: known.id, key: true }),
             Some(known) if known.value != value => Err(HeapError::OtherCodec { state: known.id, key: false }),
             Some(known) => Ok(known.id),
@@ -142,8 +158,8 @@ impl<A: ArenaHandle> Heap<A> {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `KeyTooLarge`, `ValueTooLarge`, `OtherWidth`, `MemoryLimit`, `UnknownState`, `ForeignKeyGroup`; the old
-    /// value stays.
+    /// `KeyTooLarge`, `ValueTooLarge`, `OtherWidth`, `OtherKind`, `MemoryLimit`, `UnknownState`, `ForeignKeyGroup`;
+    /// the old value stays.
     pub fn put(
         &mut self,
         state: StateId,
@@ -178,7 +194,7 @@ impl<A: ArenaHandle> Heap<A> {
     /// from the first call to the last is visited once, whatever changes in between.
     ///
     /// # Errors
-    /// `UnknownState`.
+    /// `UnknownState`, `OtherKind`.
     pub fn scan(
         &self,
         state: StateId,

@@ -25,6 +25,6 @@ pub use arena::{Arena, ArenaHandle, DefaultArena};
 pub use codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, PlainData, Unencodable, Utf8};
 #[cfg(feature = "std")]
 pub use disk::{MemDisk, MmapDisk};
-pub use heap::{Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, Value};
+pub use heap::{Entries, Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, StateKind, Value};
 pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
 pub use state::{Namespace, StateError, ValueState};

@@ -3,15 +3,16 @@
 #![expect(unsafe_code, reason = "reads frames that its guard keeps frozen")]
 
 use slackwater_core::durable::Frozen;
-use slackwater_core::format::page::{PAGE_TYPE_OVERFLOW, PageHeader};
+use slackwater_core::format::page::{PAGE_TYPE_INNER, PAGE_TYPE_LEAF, PAGE_TYPE_OVERFLOW, PageHeader};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use slackwater_core::sync::is_mutant;
 use zerocopy::FromBytes;
 
 use crate::arena::{ArenaHandle, DefaultArena, DoneGroups, FrameId, FrameView, Geometry};
 use crate::codec::CodecId;
-use crate::heap::tables::{EMPTY_HEAD, ENTRY_FREE, Head, Walk, directory_entry};
-use crate::heap::{HeapOptions, StateId, Value, scan};
+use crate::heap::tables::{EMPTY_HEAD, ENTRY_FREE, Head, StateRow, Walk, directory_entry};
+use crate::heap::tree::Tree;
+use crate::heap::{Entries, HeapOptions, StateId, StateKind, Value, scan};
 
 /// All states of a heap as they were at one moment. Its frames stay as they are until the snapshot and every
 /// guard made from it are dropped; any thread may do that. Key groups can be given up one by one before
@@ -146,6 +147,10 @@ impl<A: ArenaHandle> Snapshot<A> {
         }
         for group in self.key_groups().iter() {
             let head = self.readable_head(state, group);
+            if self.kind(state) == StateKind::Ordered {
+                Entries::all(Tree::new(self.view(), head)).for_each(|(key, value)| each(group, key, value));
+                continue;
+            }
             for first in (Directory { frames: self.view(), head, index: 0 }) {
                 scan::visit(self.view(), head, first, |_, key, value| {
                     let value = Value::of(value, self.view(), head);
@@ -153,6 +158,10 @@ impl<A: ArenaHandle> Snapshot<A> {
                 });
             }
         }
+    }
+
+    fn kind(&self, state: StateId) -> StateKind {
+        self.walk().row(state).map_or(StateKind::Hash, StateRow::kind)
     }
 
     fn head(&self, state: StateId, group: KeyGroup) -> &Head {
@@ -234,6 +243,8 @@ pub struct StateView<'s> {
     pub key: CodecId<'s>,
     /// The codec of its values.
     pub value: CodecId<'s>,
+    /// How its entries are found.
+    pub kind: StateKind,
     /// How many entries it has.
     pub entries: u64,
 }
@@ -243,6 +254,10 @@ pub struct StateView<'s> {
 pub enum PageKind {
     /// Records.
     Hash,
+    /// Entries in order.
+    Leaf,
+    /// Names of ordered pages.
+    Inner,
     /// A part of a key or value too long for a record.
     Overflow,
 }
@@ -270,7 +285,8 @@ impl<'s, A: ArenaHandle> PageRef<'s, A> {
         self.header.lpn.get()
     }
 
-    /// How many leading bits of the hash its records share; 0 for an overflow page.
+    /// How many leading bits of the hash its records share, or for an ordered page how many levels it is above
+    /// the leaves; 0 for an overflow page.
     #[must_use]
     pub const fn depth(&self) -> u8 {
         self.header.local_depth
@@ -293,6 +309,8 @@ impl<'s, A: ArenaHandle> PageRef<'s, A> {
     pub const fn kind(&self) -> PageKind {
         match self.page_type() {
             PAGE_TYPE_OVERFLOW => PageKind::Overflow,
+            PAGE_TYPE_LEAF => PageKind::Leaf,
+            PAGE_TYPE_INNER => PageKind::Inner,
             _ => PageKind::Hash,
         }
     }

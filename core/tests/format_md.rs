@@ -63,6 +63,7 @@ fn every_constant_has_its_value() {
         ("LEN_OVERFLOW", page::LEN_OVERFLOW.into()),
         ("COMPRESSION_NONE", segment::COMPRESSION_NONE.into()),
         ("STATE_KIND_HASH", segment::STATE_KIND_HASH.into()),
+        ("STATE_KIND_ORDERED", segment::STATE_KIND_ORDERED.into()),
         ("WIDTH_ANY", segment::WIDTH_ANY.into()),
         ("FLAG_FINISHED", manifest::FLAG_FINISHED.into()),
         ("SUBTASK_FLAG_FINISHED", manifest::SUBTASK_FLAG_FINISHED.into()),

@@ -55,6 +55,13 @@ pub enum HeapError {
         /// Bytes of this key and of this value.
         len: (usize, usize),
     },
+    /// The state's entries are found in another way: by hash or in order.
+    OtherKind {
+        /// The state.
+        state: StateId,
+        /// How they are.
+        kind: StateKind,
+    },
     /// No such state was registered with this heap.
     UnknownState {
         /// The state.
@@ -94,6 +101,15 @@ pub enum HeapError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateId(pub u16);
 
+/// How the entries of a state are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateKind {
+    /// By the hash of their keys.
+    Hash,
+    /// In the order of their keys' bytes.
+    Ordered,
+}
+
 impl fmt::Display for HeapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -126,6 +142,13 @@ impl fmt::Display for HeapError {
                     bytes; use the codecs it was registered with",
                     len.0, len.1, state.0, width.0, width.1
                 )
+            }
+            Self::OtherKind { state, kind } => {
+                let kind = match kind {
+                    StateKind::Hash => "by hash",
+                    StateKind::Ordered => "in order",
+                };
+                write!(f, "state {} keeps its entries {kind}, and cannot be used otherwise", state.0)
             }
             Self::UnknownState { state } => write!(f, "state {} was never registered", state.0),
             Self::ForeignKeyGroup { key_group, owned } => {

@@ -12,6 +12,9 @@ use super::tables::{self, ENTRY_FREE, LPN_OVERFLOW, NO_ENTRY};
 use super::{Heap, HeapError};
 use crate::arena::{ArenaHandle, FrameId};
 
+/// Offset of the next page's lpn in a page of a chain.
+const NEXT_LPN_AT: usize = OVERFLOW_BYTES_OFFSET - OverflowHead::LEN;
+
 impl<A: ArenaHandle> Heap<A> {
     /// Makes the overflow table writable, if there is one.
     pub(super) fn writable_overflow(&mut self, at: Group) -> Result<(), HeapError> {
@@ -162,18 +165,26 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(OverflowRef { first_lpn: next.into(), len: written.into(), digest: digest.into() })
     }
 
-    fn write_part(&mut self, at: Group, part: &[u8], next: u32) -> Result<u32, HeapError> {
+    /// Takes an lpn and a writable frame for it.
+    pub(super) fn take_lpn_page(&mut self, at: Group) -> Result<(u32, FrameId), HeapError> {
         let lpn = self.take_lpn(at)?;
-        let frame = match self.frames.take_zeroed(0) {
-            Ok(frame) => frame,
-            Err(error) => {
-                self.give_lpn(at, lpn)?;
-                return Err(error);
-            }
-        };
-        self.set_overflow(at, lpn, frame.0)?;
+        match self.frames.take(0) {
+            Ok(frame) => self.set_overflow(at, lpn, frame.0).map(|()| (lpn, frame)),
+            Err(error) => self.give_lpn(at, lpn).and(Err(error)),
+        }
+    }
+
+    /// Gives back a page; the overflow table is writable.
+    pub(super) fn give_lpn_page(&mut self, at: Group, lpn: u32) -> Result<(), HeapError> {
+        self.frames.retire_of(at.group, tables::overflow_frame(self.frames.view(), self.head(at), lpn));
+        self.give_lpn(at, lpn)
+    }
+
+    fn write_part(&mut self, at: Group, part: &[u8], next: u32) -> Result<u32, HeapError> {
+        let (lpn, frame) = self.take_lpn_page(at)?;
         let (epoch, frame_size_log2) = (self.frames.epoch(), self.frames.geometry().frame_size_log2);
         let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        bytes.fill(0);
         let (header, rest) = PageHeader::mut_from_prefix(bytes).map_err(|_| BROKEN)?;
         header.page_type = PAGE_TYPE_OVERFLOW.into();
         header.format = PAGE_FORMAT;
@@ -189,6 +200,40 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(lpn)
     }
 
+    /// Writes a chain with the bytes of another. Takes nothing if it does not fit.
+    pub(super) fn copy_chain(&mut self, at: Group, chain: &OverflowRef) -> Result<OverflowRef, HeapError> {
+        let mut copy = OverflowRef { first_lpn: NO_PAGE.into(), ..*chain };
+        let (mut from, mut last) = (chain.first_lpn.get(), FrameId::NONE);
+        while from != NO_PAGE {
+            let (lpn, frame) = match self.take_lpn_page(at) {
+                Ok(page) => page,
+                Err(error) => return self.free_chain(at, &copy).and(Err(error)),
+            };
+            let source = tables::overflow_frame(self.frames.view(), self.head(at), from);
+            from = self.frames.view().u32(source, NEXT_LPN_AT);
+            self.copy_part(source, frame, lpn)?;
+            if last.is_none() {
+                copy.first_lpn = lpn.into();
+            } else {
+                self.set_number(last, NEXT_LPN_AT, lpn)?;
+            }
+            last = frame;
+        }
+        Ok(copy)
+    }
+
+    /// Copies a page of a chain, which becomes the last of its own.
+    fn copy_part(&mut self, from: FrameId, to: FrameId, lpn: u32) -> Result<(), HeapError> {
+        let epoch = self.frames.epoch();
+        let (source, bytes) = self.frames.read_and_write(from, to).ok_or(BROKEN)?;
+        bytes.copy_from_slice(source.get(..bytes.len()).ok_or(BROKEN)?);
+        let (header, rest) = PageHeader::mut_from_prefix(bytes).map_err(|_| BROKEN)?;
+        header.lpn = lpn.into();
+        header.epoch = epoch.into();
+        OverflowHead::mut_from_prefix(rest).map_err(|_| BROKEN)?.0.next_lpn = NO_PAGE.into();
+        Ok(())
+    }
+
     /// Gives back a chain; the overflow table is writable.
     pub(super) fn free_chain(&mut self, at: Group, reference: &OverflowRef) -> Result<(), HeapError> {
         let mut lpn = reference.first_lpn.get();
@@ -197,12 +242,27 @@ impl<A: ArenaHandle> Heap<A> {
             if frame.is_none() {
                 return Err(BROKEN);
             }
-            let next = self.frames.view().u32(frame, OVERFLOW_BYTES_OFFSET - OverflowHead::LEN);
-            self.frames.retire_of(at.group, frame);
-            self.give_lpn(at, lpn)?;
+            let next = self.frames.view().u32(frame, NEXT_LPN_AT);
+            self.give_lpn_page(at, lpn)?;
             lpn = next;
         }
         Ok(())
+    }
+
+    /// Gives back the overflow table and all its pages. The caller forgets it.
+    pub(super) fn retire_overflow(&mut self, at: Group) {
+        let head = self.head(at);
+        if head.has_overflow == 0 {
+            return;
+        }
+        let (table, used) = (FrameId(head.overflow.get()), head.overflow_used.get());
+        for index in 0..used {
+            let entry = self.frames.view().u32(table, index as usize * 4);
+            if entry & ENTRY_FREE == 0 {
+                self.frames.retire_of(at.group, FrameId(entry));
+            }
+        }
+        self.frames.retire_of(at.group, table);
     }
 
     /// Gives back the chain of a key or value that has one.

@@ -1,11 +1,11 @@
 //! The names and codecs of a heap's states.
 
-use slackwater_core::format::segment::{STATE_KIND_HASH, WIDTH_ANY};
+use slackwater_core::format::segment::{STATE_KIND_HASH, STATE_KIND_ORDERED, WIDTH_ANY};
 
 use super::group::BROKEN;
 use super::page::Fixed;
 use super::tables::{LIST_AT, NAMES_AT, ROW_LEN, StateRow, Walk, state_at};
-use super::{Heap, HeapError, StateId};
+use super::{Heap, HeapError, StateId, StateKind};
 use crate::arena::{ArenaHandle, FrameId};
 use crate::codec::CodecId;
 use crate::snapshot::StateView;
@@ -36,6 +36,7 @@ impl<'a> Walk<'a> {
             name: name(number(1))?,
             key: CodecId { name: name(number(2))?, version: number(3), width: width(number(6)) },
             value: CodecId { name: name(number(4))?, version: number(5), width: width(number(7)) },
+            kind: self.row(id).ok()?.kind(),
             entries: self.entries(id),
         })
     }
@@ -68,8 +69,8 @@ impl<'a> Walk<'a> {
 impl<A: ArenaHandle> Heap<A> {
     pub(super) fn add_state(
         &mut self,
-        operator: &str,
-        state: &str,
+        kind: StateKind,
+        (operator, state): (&str, &str),
         key: CodecId<'_>,
         value: CodecId<'_>,
     ) -> Result<StateId, HeapError> {
@@ -90,7 +91,7 @@ impl<A: ArenaHandle> Heap<A> {
         let numbers =
             [operator_len, state_len, key_len, key.version, value_len, value.version, key_width, value_width];
         self.describe(run, numbers, names).ok_or(BROKEN)?;
-        self.set_row(id, run, key.width, value.width)?;
+        self.set_row(id, kind, run, (key.width, value.width))?;
         self.set_number(self.root, 0, count + 1)?;
         Ok(id)
     }
@@ -110,17 +111,23 @@ impl<A: ArenaHandle> Heap<A> {
     fn set_row(
         &mut self,
         id: StateId,
+        kind: StateKind,
         description: FrameId,
-        key_width: Option<u16>,
-        value_width: Option<u16>,
+        (key_width, value_width): (Option<u16>, Option<u16>),
     ) -> Result<(), HeapError> {
         let frame_size = self.frames.geometry().frame_size();
-        let fixed = Fixed::of_widths(frame_size, key_width, value_width);
+        let fixed = match kind {
+            StateKind::Hash => Fixed::of_widths(frame_size, key_width, value_width),
+            StateKind::Ordered => None,
+        };
         let width = |width: Option<u16>| width.filter(|_| fixed.is_some()).unwrap_or(0);
         let row = StateRow {
             description: description.0.into(),
             table: 0.into(),
-            kind: STATE_KIND_HASH,
+            kind: match kind {
+                StateKind::Hash => STATE_KIND_HASH,
+                StateKind::Ordered => STATE_KIND_ORDERED,
+            },
             reserved: 0,
             slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),
             key_width: width(key_width).into(),

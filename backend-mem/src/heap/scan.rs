@@ -5,7 +5,7 @@ use slackwater_core::format::page::Content;
 use super::hash::Hasher;
 use super::page::Page;
 use super::tables::{self, Head, Walk, directory_entry, directory_index};
-use super::{HeapError, ScanCursor, StateId, Value};
+use super::{HeapError, ScanCursor, StateId, StateKind, Value};
 use crate::arena::{FrameId, FrameView};
 
 /// Visits the entries of the page that the cursor stands on, and moves it on. Says whether there is more.
@@ -16,6 +16,7 @@ pub(super) fn step(
     cursor: &mut ScanCursor,
     each: &mut dyn FnMut(Value<'_>, Value<'_>),
 ) -> Result<bool, HeapError> {
+    walk.row(state)?.expect(StateKind::Hash, state)?;
     let groups = walk.key_groups;
     for group in groups.iter().skip(usize::from(cursor.groups_done)) {
         let head = walk.head(state, group)?;

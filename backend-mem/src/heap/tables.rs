@@ -11,12 +11,13 @@
 //! write like the pages, so a frozen root leads to a frozen heap.
 
 use slackwater_core::format::page::NO_PAGE;
+use slackwater_core::format::segment::STATE_KIND_ORDERED;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::page::Fixed;
-use super::{HeapError, StateId};
+use super::{HeapError, StateId, StateKind};
 use crate::arena::{FrameId, FrameView};
 
 /// Directories of up to eight entries lie in the head itself.
@@ -40,7 +41,7 @@ pub(crate) struct StateRow {
     pub(crate) description: U32,
     /// The run of the table; none before the first write.
     pub(crate) table: U32,
-    /// [`STATE_KIND_HASH`](slackwater_core::format::segment::STATE_KIND_HASH) for one.
+    /// One of the `STATE_KIND_` numbers.
     pub(crate) kind: u8,
     /// 0.
     pub(crate) reserved: u8,
@@ -53,6 +54,18 @@ pub(crate) struct StateRow {
 }
 
 impl StateRow {
+    /// How the state's entries are found.
+    #[inline]
+    pub(crate) const fn kind(&self) -> StateKind {
+        if self.kind == STATE_KIND_ORDERED { StateKind::Ordered } else { StateKind::Hash }
+    }
+
+    /// Refuses to use a state as one of another kind.
+    #[inline]
+    pub(super) fn expect(&self, kind: StateKind, state: StateId) -> Result<(), HeapError> {
+        if self.kind() == kind { Ok(()) } else { Err(HeapError::OtherKind { state, kind: self.kind() }) }
+    }
+
     /// The shape of the state's pages, if all records have the same size.
     #[inline]
     pub(super) fn fixed(&self) -> Option<Fixed> {
@@ -69,7 +82,7 @@ pub(crate) const ROW_LEN: usize = size_of::<StateRow>();
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct Head {
-    /// The run of the directory, when it does not lie inline.
+    /// The run of the directory, when it does not lie inline; of an ordered state the lpn of its root, or 0.
     pub(crate) directory: U32,
     /// The run of the overflow table: frames of pages by lpn.
     pub(crate) overflow: U32,

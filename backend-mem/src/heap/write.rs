@@ -7,8 +7,8 @@ use super::access::is_key;
 use super::group::{BROKEN, Group, PageAt};
 use super::overflow::chain_of;
 use super::page::{self, Fixed, Page, record_len};
-use super::tables::{self, ENTRY_FREE, directory_index};
-use super::{Heap, HeapError, StateId, grow};
+use super::tables::{self, directory_index};
+use super::{Heap, HeapError, StateId, StateKind, grow};
 use crate::arena::{ArenaHandle, FrameId};
 
 /// More steps than it takes to make room for any record.
@@ -24,9 +24,9 @@ struct Found {
 }
 
 /// What the record to be written holds: references for what does not fit inline.
-struct Parts<'a> {
-    key: Content<'a>,
-    value: Content<'a>,
+pub(super) struct Parts<'a> {
+    pub(super) key: Content<'a>,
+    pub(super) value: Content<'a>,
 }
 
 impl<A: ArenaHandle> Heap<A> {
@@ -44,6 +44,7 @@ impl<A: ArenaHandle> Heap<A> {
             let found = self.find_fixed(fixed, head, hash, key);
             return self.put_fixed((state, group), fixed, found, hash, (key, value));
         }
+        row.expect(StateKind::Hash, state)?;
         Self::check_lengths(key, value)?;
         let (key_out, value_out) = self.what_overflows(key.len(), value.len());
         let at = self.open(state, group)?;
@@ -107,7 +108,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Refuses keys and values that no heap takes.
-    fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), HeapError> {
+    pub(super) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), HeapError> {
         if key.len() > KEY_LEN_MAX {
             return Err(HeapError::KeyTooLarge { len: key.len(), len_max: KEY_LEN_MAX });
         }
@@ -118,7 +119,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Writes the chains of a new record; the key's is there already if the key is.
-    fn write_chains<'a>(
+    pub(super) fn write_chains<'a>(
         &mut self,
         at: Group,
         hash: u64,
@@ -145,7 +146,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Frees the chains of a record that found no place.
-    fn give_up(
+    pub(super) fn give_up(
         &mut self,
         at: Group,
         parts: &Parts<'_>,
@@ -251,16 +252,7 @@ impl<A: ArenaHandle> Heap<A> {
         if head.depth > tables::INLINE_DEPTH_MAX {
             self.frames.retire_of(at.group, FrameId(head.directory.get()));
         }
-        if head.has_overflow != 0 {
-            let table = FrameId(head.overflow.get());
-            for index in 0..head.overflow_used.get() {
-                let entry = self.frames.view().u32(table, index as usize * 4);
-                if entry & ENTRY_FREE == 0 {
-                    self.frames.retire_of(at.group, FrameId(entry));
-                }
-            }
-            self.frames.retire_of(at.group, table);
-        }
+        self.retire_overflow(at);
         *self.head_mut(at)? = tables::EMPTY_HEAD;
         Ok(())
     }

@@ -14,8 +14,8 @@ mod index;
 mod trailer;
 
 pub use footer::{
-    Footer, FooterEncoder, FooterHead, FooterTotals, FooterView, KeyGroupRow, STATE_KIND_HASH, StateEntry,
-    StateHead, States, WIDTH_ANY,
+    Footer, FooterEncoder, FooterHead, FooterTotals, FooterView, KeyGroupRow, STATE_KIND_HASH,
+    STATE_KIND_ORDERED, StateEntry, StateHead, States, WIDTH_ANY,
 };
 pub use header::{SegmentHeader, SegmentHeaderLayout};
 pub use index::{IndexEncoder, IndexRow, IndexView, Section, SectionHead, Sections};

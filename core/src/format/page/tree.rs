@@ -211,7 +211,7 @@ impl<'a> TreePage<'a> {
     }
 
     /// The entries in order, as far as they lie within the page.
-    pub fn entries(&self) -> impl Iterator<Item = TreeEntry<'a>> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = TreeEntry<'a>> + Clone + use<'a> {
         let page = *self;
         (0..page.slots.len()).map_while(move |index| page.entry(index))
     }

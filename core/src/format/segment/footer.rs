@@ -61,7 +61,7 @@ layout! {
     pub struct StateHead {
         /// The number that pages and indexes use. States ascend by it.
         pub state_id: U16,
-        /// How its entries are found: [`STATE_KIND_HASH`].
+        /// How its entries are found: [`STATE_KIND_HASH`] or [`STATE_KIND_ORDERED`].
         pub kind: u8,
         /// None is defined: 0.
         pub flags: u8,
@@ -88,6 +88,8 @@ layout! {
 
 /// [`StateHead::kind`] of a state in hash pages.
 pub const STATE_KIND_HASH: u8 = 0;
+/// [`StateHead::kind`] of a state in ordered pages.
+pub const STATE_KIND_ORDERED: u8 = 1;
 /// The width of keys or values that may have any length.
 pub const WIDTH_ANY: u16 = u16::MAX;
 
@@ -282,7 +284,7 @@ fn split_state(bytes: &[u8], at: usize) -> Result<(StateEntry<'_>, &[u8]), Forma
     let Ok((head, rest)) = StateHead::ref_from_prefix(bytes) else {
         return Err(corrupt("length of a state", at, StateHead::LEN as u64, bytes.len() as u64));
     };
-    if head.kind != STATE_KIND_HASH {
+    if !matches!(head.kind, STATE_KIND_HASH | STATE_KIND_ORDERED) {
         return Err(FormatError::Unsupported { what: "kind of state", value: head.kind.into() });
     }
     expect_eq("flags of a state", at, 0, u64::from(head.flags))?;

@@ -1,0 +1,120 @@
+//! Going through a tree in order.
+
+use slackwater_core::format::page::{TreeEntry, TreePage};
+
+use super::search::{Probe, lower_bound};
+use super::{Path, Place, Tree, note};
+use crate::heap::Value;
+
+/// Iterator over entries of a key group of an ordered state, key first, in the order of the keys' bytes.
+#[derive(Clone, Debug)]
+pub struct Entries<'h> {
+    tree: Tree<'h>,
+    path: Path,
+    leaf: Option<(u32, TreePage<'h>)>,
+    index: usize,
+    /// The leaf and the place in it where the iteration ends; none if it goes to the last entry.
+    end: Option<(u32, usize)>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::heap) struct Position {
+    pub(super) lpn: u32,
+    pub(super) index: usize,
+}
+
+impl<'h> Entries<'h> {
+    /// All entries.
+    pub(crate) fn all(tree: Tree<'h>) -> Self {
+        Self::from(tree, &[], false)
+    }
+
+    /// From a key on; without it if `is_excluded`.
+    pub(crate) fn from(tree: Tree<'h>, key: &[u8], is_excluded: bool) -> Self {
+        let probe = Probe::at(key, tree.frames.frame_size());
+        let mut path = Path::new();
+        let place = tree.seek(&probe, |lpn, child| note(&mut path, lpn, child));
+        let index = place.map_or(0, |place| place.index + usize::from(is_excluded && place.is_there));
+        Self { tree, path, leaf: place.map(|place| (place.lpn, place.page)), index, end: None }
+    }
+
+    /// Those whose keys begin with `prefix`.
+    pub(crate) fn within(tree: Tree<'h>, prefix: &[u8]) -> Self {
+        let mut entries = Self::from(tree, prefix, false);
+        let probe = Probe::behind(prefix, tree.frames.frame_size());
+        entries.end = entries.end_for(&probe);
+        entries
+    }
+
+    /// Where the keys below a probe end: most often in the leaf that the iteration begins with.
+    fn end_for(&self, probe: &Probe<'_>) -> Option<(u32, usize)> {
+        let (lpn, page) = self.leaf?;
+        let (index, _) = lower_bound(&page, probe, self.tree);
+        if index < page.slots().len() {
+            return Some((lpn, index));
+        }
+        let Place { lpn, index, .. } = self.tree.seek(probe, |_, _| {})?;
+        Some((lpn, index))
+    }
+
+    /// The next entry and where it is. The iteration stays before it.
+    #[inline]
+    fn peek(&mut self) -> Option<(Position, TreeEntry<'h>)> {
+        loop {
+            let (lpn, page) = self.leaf?;
+            if self.end == Some((lpn, self.index)) {
+                return None;
+            }
+            if self.index < page.slots().len() {
+                return Some((Position { lpn, index: self.index }, page.entry(self.index)?));
+            }
+            self.leaf = self.next_leaf();
+            self.index = 0;
+        }
+    }
+
+    /// The next entry's key and value, and where it is. The iteration stays before it.
+    #[inline]
+    pub(in crate::heap) fn peek_values(&mut self) -> Option<(Position, (Value<'h>, Value<'h>))> {
+        let (position, entry) = self.peek()?;
+        let Tree { frames, head } = self.tree;
+        let key = Value::of_tree_key(&entry.key, frames, head);
+        Some((position, (key, Value::of(entry.value, frames, head))))
+    }
+
+    /// The way to the leaf of the next entry.
+    pub(in crate::heap) fn into_path(self) -> Path {
+        self.path
+    }
+
+    fn next_leaf(&mut self) -> Option<(u32, TreePage<'h>)> {
+        let mut lpn = loop {
+            let (lpn, child) = self.path.pop()?;
+            let page = self.tree.page(lpn)?;
+            if child < page.slots().len() {
+                self.path.push((lpn, child + 1)).ok()?;
+                break page.child(child + 1)?;
+            }
+        };
+        loop {
+            let page = self.tree.page(lpn)?;
+            if !page.is_inner() {
+                return Some((lpn, page));
+            }
+            self.path.push((lpn, 0)).ok()?;
+            lpn = page.child(0)?;
+        }
+    }
+}
+
+impl<'h> Iterator for Entries<'h> {
+    type Item = (Value<'h>, Value<'h>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (_, entry) = self.peek_values()?;
+        self.index += 1;
+        Some(entry)
+    }
+}

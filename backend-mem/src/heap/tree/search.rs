@@ -1,0 +1,101 @@
+//! Finding a key's place in a page.
+
+use core::cmp::Ordering;
+
+use slackwater_core::format::page::{
+    Content, TreeKey, TreePage, tree_head_padded, tree_hint_distance, tree_key_len_max,
+};
+
+use super::Tree;
+
+/// A place among keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe<'k> {
+    /// As much of the key as pages hold.
+    pub(super) inline: &'k [u8],
+    /// The rest, which lies in a chain.
+    pub(super) tail: &'k [u8],
+    /// Behind all keys that begin with it, rather than right before it.
+    behind: bool,
+}
+
+impl<'k> Probe<'k> {
+    /// Where a key is or would be.
+    #[inline]
+    pub(super) fn at(key: &'k [u8], frame_size: usize) -> Self {
+        let (inline, tail) = key.split_at(key.len().min(tree_key_len_max(frame_size)));
+        Self { inline, tail, behind: false }
+    }
+
+    /// Behind all keys that begin with `prefix`.
+    #[inline]
+    pub(super) fn behind(prefix: &'k [u8], frame_size: usize) -> Self {
+        Self { behind: true, ..Self::at(prefix, frame_size) }
+    }
+
+    /// How a key of a page stands to the probe, of which `rest` is left behind the page's prefix.
+    fn compare(&self, key: &TreeKey<'_>, rest: &[u8], tree: Tree<'_>) -> Ordering {
+        if self.tail.is_empty() && self.behind && key.rest.starts_with(rest) {
+            return Ordering::Less;
+        }
+        key.rest.cmp(rest).then_with(|| match key.chain {
+            None if self.tail.is_empty() => Ordering::Equal,
+            None => Ordering::Less,
+            Some(chain) => {
+                let longer = if self.behind { Ordering::Less } else { Ordering::Greater };
+                let order = tree.compare_chain(Content::Overflow(chain), self.tail, longer);
+                if order.is_eq() && self.behind { longer } else { order }
+            }
+        })
+    }
+}
+
+/// How many keys of a page are below the probe, and whether the next one is its key.
+#[inline]
+pub(super) fn lower_bound(page: &TreePage<'_>, probe: &Probe<'_>, tree: Tree<'_>) -> (usize, bool) {
+    let slots = page.slots();
+    let Some(rest) = probe.inline.strip_prefix(page.prefix()) else {
+        return (if is_above(page.prefix(), probe) { 0 } else { slots.len() }, false);
+    };
+    // A missing byte is 0 in a head; behind all that begin with the probe it counts as the highest.
+    let padding = if probe.behind && probe.tail.is_empty() { u8::MAX } else { 0 };
+    let wanted = tree_head_padded(rest, padding);
+    let (mut low, mut high) = between_hints(page, wanted);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let Some(slot) = slots.get(middle) else { break };
+        let order = slot.head.get().cmp(&wanted).then_with(|| match page.key(slot) {
+            Some(key) => probe.compare(&key, rest, tree),
+            None => Ordering::Less,
+        });
+        match order {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => return (middle, true),
+        }
+    }
+    (low, false)
+}
+
+/// Whether all keys with a prefix that the probe does not have are above it.
+fn is_above(prefix: &[u8], probe: &Probe<'_>) -> bool {
+    if prefix.starts_with(probe.inline) { !probe.behind } else { prefix > probe.inline }
+}
+
+/// The slots among which one with that head must be.
+#[inline]
+fn between_hints(page: &TreePage<'_>, wanted: u32) -> (usize, usize) {
+    let (count, hints) = (page.slots().len(), page.hints());
+    let distance = tree_hint_distance(count);
+    if distance == 0 || hints.is_empty() {
+        return (0, count);
+    }
+    let (mut below, mut not_above) = (0, 0);
+    for hint in hints {
+        below += usize::from(hint.get() < wanted);
+        not_above += usize::from(hint.get() <= wanted);
+    }
+    let low = if below == 0 { 0 } else { distance * below + 1 };
+    let high = if not_above == hints.len() { count } else { distance * (not_above + 1) };
+    (low, high)
+}
