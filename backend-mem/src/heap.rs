@@ -6,6 +6,7 @@ use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 mod access;
 #[cfg(feature = "std")]
 pub(crate) mod adopt;
+mod append;
 mod error;
 mod group;
 mod grow;
@@ -200,6 +201,16 @@ impl<A: ArenaHandle> Heap<A> {
         state: StateId,
         cursor: &mut ScanCursor,
         each: &mut dyn FnMut(Value<'_>, Value<'_>),
+    ) -> Result<bool, HeapError> {
+        self.scan_groups(state, cursor, &mut |_, key, value| each(key, value))
+    }
+
+    /// The same with the key group of each entry.
+    pub(crate) fn scan_groups(
+        &self,
+        state: StateId,
+        cursor: &mut ScanCursor,
+        each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>),
     ) -> Result<bool, HeapError> {
         scan::step(self.walk(), self.hasher, state, cursor, each)
     }

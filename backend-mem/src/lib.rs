@@ -27,4 +27,7 @@ pub use codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, PlainData, Unen
 pub use disk::{MemDisk, MmapDisk};
 pub use heap::{Entries, Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, StateKind, Value};
 pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
-pub use state::{Namespace, StateError, ValueState};
+pub use state::{
+    Aggregate, AggregatingState, Expiring, ListState, Namespace, ReducingState, StateError, TimeToLive,
+    ValueState,
+};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use slackwater_core::key_group::MaxParallelism;
-use slackwater_mem::{Bytes, Codec, Decode, Heap, HeapError, HeapOptions, Plain, StateError, ValueState};
+use slackwater_mem::{Bytes, Codec, Decode, Heap, HeapOptions, Plain, StateError, ValueState};
 
 use crate::stopwatch::Stopwatch;
 use crate::stream::mix;
@@ -80,7 +80,7 @@ impl<V: SampleValue> Subject<V> {
     ///
     /// # Errors
     /// The heap's memory cannot be reserved.
-    pub fn empty(shape: Shape) -> Result<Self, HeapError> {
+    pub fn empty(shape: Shape) -> Result<Self, StateError> {
         let groups = max_parallelism();
         let mut heap = Heap::new(HeapOptions {
             frame_size: 4096,

@@ -1,5 +1,5 @@
-//! Keys and values too long for a record, in chains of pages of their own. A chain is written once and never
-//! changes. The overflow table of a key group gives the frame for each lpn.
+//! Keys and values too long for a record, in chains of pages of their own. A chain changes only
+//! at its end, by appending. The overflow table of a key group gives the frame for each lpn.
 
 use slackwater_core::format::page::{
     Content, NO_PAGE, OVERFLOW_BYTES_OFFSET, OverflowHead, OverflowRef, PAGE_FORMAT, PAGE_TYPE_OVERFLOW,
@@ -280,7 +280,7 @@ pub(super) const fn chain_of(content: &Content<'_>) -> Option<OverflowRef> {
 }
 
 /// The length of a part of a chain. Lengths are checked against the format's limits before.
-fn len_of(part: &[u8]) -> u32 {
+pub(super) fn len_of(part: &[u8]) -> u32 {
     u32::try_from(part.len()).unwrap_or(u32::MAX)
 }
 

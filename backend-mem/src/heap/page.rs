@@ -13,12 +13,14 @@ use zerocopy::FromBytes;
 use super::tags::{GROUP_LEN, Tags};
 use super::{HeapError, StateId};
 
+mod append;
 mod edit;
 mod remove;
 mod room;
 #[cfg(test)]
 mod tests;
 
+pub(super) use append::{append_to_value, set_value_chain};
 pub(super) use edit::{
     Identity, fill, init, insert, insert_fixed, mark_dirty, set_next, set_value, thaw, widen,
 };
@@ -68,15 +70,16 @@ impl Fixed {
     /// Refuses a key or a value of another width.
     #[inline]
     pub(super) const fn check(self, state: StateId, key: &[u8], value: &[u8]) -> Result<(), HeapError> {
-        let value_width = self.stride - self.key_width;
-        if key.len() == self.key_width && value.len() == value_width {
+        self.check_lens(state, (key.len(), value.len()))
+    }
+
+    #[inline]
+    pub(super) const fn check_lens(self, state: StateId, len: (usize, usize)) -> Result<(), HeapError> {
+        let width = (self.key_width, self.stride - self.key_width);
+        if len.0 == width.0 && len.1 == width.1 {
             return Ok(());
         }
-        Err(HeapError::OtherWidth {
-            state,
-            width: (self.key_width, value_width),
-            len: (key.len(), value.len()),
-        })
+        Err(HeapError::OtherWidth { state, width, len })
     }
 
     /// Offset of a slot.

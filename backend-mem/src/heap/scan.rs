@@ -1,6 +1,7 @@
 //! Visiting entries page by page.
 
 use slackwater_core::format::page::Content;
+use slackwater_core::key_group::KeyGroup;
 
 use super::hash::Hasher;
 use super::page::Page;
@@ -14,7 +15,7 @@ pub(super) fn step(
     hasher: Hasher,
     state: StateId,
     cursor: &mut ScanCursor,
-    each: &mut dyn FnMut(Value<'_>, Value<'_>),
+    each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>),
 ) -> Result<bool, HeapError> {
     walk.row(state)?.expect(StateKind::Hash, state)?;
     let groups = walk.key_groups;
@@ -25,7 +26,7 @@ pub(super) fn step(
             let end = visit(walk.frames, head, first, |page_prefix, key, value| {
                 // A page that has grown since may hold what was visited before.
                 if cursor.position == page_prefix || hasher.of_content(&key) >= cursor.position {
-                    each(Value::of(key, walk.frames, head), Value::of(value, walk.frames, head));
+                    each(group, Value::of(key, walk.frames, head), Value::of(value, walk.frames, head));
                 }
             });
             if let Some(end) = end {

@@ -15,12 +15,12 @@ use crate::arena::{ArenaHandle, FrameId};
 const STEPS_MAX: usize = 64;
 
 /// A record that is there.
-struct Found {
-    page: PageAt,
-    slot: usize,
-    key: Option<OverflowRef>,
-    value: Option<OverflowRef>,
-    value_len: usize,
+pub(super) struct Found {
+    pub(super) page: PageAt,
+    pub(super) slot: usize,
+    pub(super) key: Option<OverflowRef>,
+    pub(super) value: Option<OverflowRef>,
+    pub(super) value_len: usize,
 }
 
 /// What the record to be written holds: references for what does not fit inline.
@@ -96,7 +96,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Whether the key and the value go to chains (see `inline_len_max`).
-    fn what_overflows(&self, key: usize, value: usize) -> (bool, bool) {
+    pub(super) fn what_overflows(&self, key: usize, value: usize) -> (bool, bool) {
         let max = inline_len_max(self.frames.geometry().frame_size());
         if key + value <= max {
             (false, false)
@@ -160,7 +160,13 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Puts a record into a page, in place of the one of its key.
-    fn place(&mut self, at: Group, hash: u64, key: &[u8], parts: &Parts<'_>) -> Result<(), HeapError> {
+    pub(super) fn place(
+        &mut self,
+        at: Group,
+        hash: u64,
+        key: &[u8],
+        parts: &Parts<'_>,
+    ) -> Result<(), HeapError> {
         let len = record_len(&parts.key, &parts.value);
         for _ in 0..STEPS_MAX {
             let target = self.pages_for(at, hash).find(|(_, page)| page.has_room(len)).map(|(page, _)| page);
@@ -199,7 +205,7 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(frame)
     }
 
-    fn find_for_write(&self, at: Group, hash: u64, key: &[u8]) -> Option<Found> {
+    pub(super) fn find_for_write(&self, at: Group, hash: u64, key: &[u8]) -> Option<Found> {
         let (frames, head) = (self.frames.view(), self.head(at));
         self.pages_for(at, hash).find_map(|(at, page)| {
             let place = page.find(hash, |content| is_key(content, hash, key, frames, head))?;

@@ -2,27 +2,28 @@ use core::marker::PhantomData;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
 
+use super::encoding::Encoding;
 use super::{Namespace, StateError};
 use crate::arena::ArenaHandle;
-use crate::codec::{Codec, CodecId, Unencodable};
+use crate::codec::{Codec, Unencodable};
 use crate::heap::{Heap, HeapError, StateId, Value};
 
 /// The entries of a state: which one it is and how its keys are stored.
 pub(crate) struct Entries<K: ?Sized, N> {
-    pub(crate) id: StateId,
+    id: StateId,
     max_parallelism: MaxParallelism,
     _codecs: PhantomData<fn(&K, &N)>,
 }
 
 impl<K: Codec, N: Namespace> Entries<K, N> {
-    pub(crate) fn register<A: ArenaHandle>(
+    /// Makes a state known whose values are stored as `T`.
+    pub(crate) fn register<T: Encoding, A: ArenaHandle>(
         heap: &mut Heap<A>,
         operator: &str,
         name: &str,
         max_parallelism: MaxParallelism,
-        value: CodecId<'_>,
     ) -> Result<Self, HeapError> {
-        let id = heap.register(operator, name, N::key_id::<K>(), value)?;
+        let id = heap.register(operator, name, N::key_id::<K>(), T::ID)?;
         Ok(Self { id, max_parallelism, _codecs: PhantomData })
     }
 
@@ -60,6 +61,12 @@ impl<K: Codec, N: Namespace> Entries<K, N> {
         key: N::Key<'_, K>,
     ) -> Result<bool, StateError> {
         Ok(self.at(key, |group, key| heap.remove(self.id, group, key))??)
+    }
+}
+
+impl<K: ?Sized, N> Entries<K, N> {
+    pub(crate) const fn id(&self) -> StateId {
+        self.id
     }
 }
 

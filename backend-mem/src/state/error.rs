@@ -4,7 +4,7 @@ use crate::codec::{Malformed, Unencodable};
 use crate::heap::HeapError;
 
 /// Why a typed access failed. The state is as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateError {
     /// The heap refused.
     Heap(HeapError),

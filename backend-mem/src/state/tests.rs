@@ -1,12 +1,21 @@
 use std::collections::BTreeMap;
-use std::string::String;
+use std::string::{String, ToString};
+use std::vec;
 use std::vec::Vec;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
 
 use super::*;
-use crate::codec::{Bytes, Codec, CodecId, Malformed, Plain, Utf8};
-use crate::heap::{Heap, HeapOptions};
+use crate::codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, Utf8};
+use crate::heap::{Heap, HeapError, HeapOptions};
+
+mod expiring;
+mod folding;
+mod list;
+
+fn groups() -> MaxParallelism {
+    MaxParallelism::new(8).unwrap()
+}
 
 fn heap(max_parallelism: MaxParallelism) -> Heap {
     let key_groups = max_parallelism.all_key_groups();

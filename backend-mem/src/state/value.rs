@@ -1,20 +1,25 @@
-use core::fmt;
 use core::marker::PhantomData;
 
-use slackwater_core::key_group::MaxParallelism;
+use slackwater_core::key_group::{KeyGroup, MaxParallelism};
 
-use super::{Entries, Namespace, StateError, debug};
+use super::encoding::{Bare, Stamped};
+use super::expiring::{CanExpire, Expiring, Sweep};
+use super::expiry::{At, Expiry, Never, TimeToLive};
+use super::{Entries, Namespace, StateError};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Decode};
-use crate::heap::{Heap, HeapError, Slot, StateId, Value};
+use crate::heap::{Heap, Slot, StateId, Value};
 
 /// One value for each key (Flink: `ValueState`), and for each namespace `N` of a key.
 ///
 /// Every method takes the key as [`Namespace::Key`]: `key` by default, `(key, namespace)` with a namespace.
-pub struct ValueState<K: ?Sized, V, N = ()> {
+pub struct ValueState<K: ?Sized, V, N = (), E = Never> {
     entries: Entries<K, N>,
+    expiry: E,
     _codec: PhantomData<fn() -> V>,
 }
+
+handle!([K: ?Sized, V, N, E: Copy] ValueState[K, V, N, E] entries);
 
 impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
     /// Makes the state known to the heap, or finds it there.
@@ -26,15 +31,24 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         operator: &str,
         name: &str,
         max_parallelism: MaxParallelism,
-    ) -> Result<Self, HeapError> {
-        let entries = Entries::register(heap, operator, name, max_parallelism, V::ID)?;
-        Ok(Self { entries, _codec: PhantomData })
+    ) -> Result<Self, StateError> {
+        let entries = Entries::register::<Bare<V>, A>(heap, operator, name, max_parallelism)?;
+        Ok(Self::new(entries, Never))
     }
 
-    /// The state's id in its heap.
-    #[must_use]
-    pub const fn id(&self) -> StateId {
-        self.entries.id
+    /// The same for entries that live for a time.
+    ///
+    /// # Errors
+    /// As [`Self::register`].
+    pub fn register_expiring<A: ArenaHandle>(
+        heap: &mut Heap<A>,
+        operator: &str,
+        name: &str,
+        max_parallelism: MaxParallelism,
+        ttl: TimeToLive,
+    ) -> Result<Expiring<Self>, StateError> {
+        let entries = Entries::register::<Stamped<V>, A>(heap, operator, name, max_parallelism)?;
+        Ok(Expiring::new(Self::new(entries, Never), ttl))
     }
 
     /// The value of a key.
@@ -47,8 +61,52 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         heap: &Heap<A>,
         key: N::Key<'_, K>,
     ) -> Result<Option<V::Owned>, StateError> {
-        let value = self.entries.get(heap, key)?;
-        Ok(value.map(|value| V::decode(&value)).transpose()?)
+        self.read(heap, key)
+    }
+}
+
+impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N, At> {
+    /// The value of a key, whose life begins anew if that is so when it is read.
+    ///
+    /// # Errors
+    /// As [`Heap::get`], or bytes that are not the codec's; as [`Heap::put`] if its life begins anew.
+    pub fn get<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        key: N::Key<'_, K>,
+    ) -> Result<Option<V::Owned>, StateError> {
+        let renews = match self.entries.get(heap, key)? {
+            Some(stored) => self.expiry.renews(stored)?,
+            None => false,
+        };
+        let value = self.read(heap, key)?;
+        if let (true, Some(value)) = (renews, &value) {
+            self.put(heap, key, V::borrow(value))?;
+        }
+        Ok(value)
+    }
+}
+
+impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
+    pub(super) const fn new(entries: Entries<K, N>, expiry: E) -> Self {
+        Self { entries, expiry, _codec: PhantomData }
+    }
+
+    #[inline]
+    fn decoded(&self, stored: Value<'_>) -> Result<Option<V::Owned>, StateError> {
+        Ok(self.expiry.visible(stored)?.map(|item| V::decode(&item)).transpose()?)
+    }
+
+    #[inline]
+    pub(super) fn read<A: ArenaHandle>(
+        &self,
+        heap: &Heap<A>,
+        key: N::Key<'_, K>,
+    ) -> Result<Option<V::Owned>, StateError> {
+        match self.entries.get(heap, key)? {
+            Some(stored) => self.decoded(stored),
+            None => Ok(None),
+        }
     }
 
     /// Sets the value of a key.
@@ -61,7 +119,7 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         key: N::Key<'_, K>,
         value: &V::Item,
     ) -> Result<(), StateError> {
-        V::encoded(value, |value| self.entries.put(heap, key, value))?
+        self.expiry.encoded::<V, _>(value, |value| self.entries.put(heap, key, value))?
     }
 
     /// Replaces the value of a key by what `change` makes of it; it gets none for a key that is not there.
@@ -79,22 +137,25 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         self.entries.at(key, |group, key| {
             let changed = match heap.slot_mut(id, group, key)? {
                 Slot::Here(place) => {
-                    let changed = change(Some(V::decode(&Value::inline(place))?));
-                    if V::encoded(V::borrow(&changed), |bytes| replace(place, bytes))? {
+                    let changed = change(self.decoded(Value::inline(place))?);
+                    let in_place = |bytes: &[u8]| replace(place, bytes);
+                    if self.expiry.encoded::<V, _>(V::borrow(&changed), in_place)? {
                         return Ok(());
                     }
                     changed
                 }
                 Slot::Elsewhere => {
-                    change(heap.get(id, group, key)?.map(|value| V::decode(&value)).transpose()?)
+                    let stored = heap.get(id, group, key)?;
+                    change(stored.map_or(Ok(None), |stored| self.decoded(stored))?)
                 }
                 Slot::Absent => change(None),
             };
-            Ok(V::encoded(V::borrow(&changed), |value| heap.put(id, group, key, value))??)
+            let put = |value: &[u8]| heap.put(id, group, key, value);
+            Ok(self.expiry.encoded::<V, _>(V::borrow(&changed), put)??)
         })?
     }
 
-    /// Removes the value of a key and says whether there was one.
+    /// Removes the value of a key and says whether there was one, expired or not.
     ///
     /// # Errors
     /// As [`Heap::remove`].
@@ -112,16 +173,34 @@ fn replace(place: &mut [u8], bytes: &[u8]) -> bool {
     fits
 }
 
-impl<K: ?Sized, V, N> Clone for ValueState<K, V, N> {
-    fn clone(&self) -> Self {
-        *self
+impl<K: Codec, V: Decode, N: Namespace> CanExpire for ValueState<K, V, N> {
+    type At = ValueState<K, V, N, At>;
+    type Sweep = Self::At;
+
+    fn at(&self, at: At) -> Self::At {
+        ValueState::new(self.entries, at)
+    }
+
+    fn sweep(&self, at: At) -> Self::Sweep {
+        self.at(at)
     }
 }
 
-impl<K: ?Sized, V, N> Copy for ValueState<K, V, N> {}
+impl<K: Codec, V: Decode, N: Namespace> Sweep for ValueState<K, V, N, At> {
+    fn id(&self) -> StateId {
+        self.entries.id()
+    }
 
-impl<K: ?Sized, V, N> fmt::Debug for ValueState<K, V, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug(f, "ValueState", self.entries.id)
+    fn has_expired(&self, stored: Value<'_>) -> Result<bool, StateError> {
+        Ok(self.expiry.is_over(stored)?)
+    }
+
+    fn sweep<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        group: KeyGroup,
+        key: &[u8],
+    ) -> Result<u64, StateError> {
+        Ok(heap.remove(self.id(), group, key)?.into())
     }
 }

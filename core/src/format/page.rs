@@ -134,7 +134,8 @@ layout! {
         pub first_lpn: U32,
         /// Bytes in the whole chain.
         pub len: U32,
-        /// For a key: its 64-bit hash, so that a different key is told apart without the chain. For a value: 0.
+        /// For a key: its 64-bit hash, so that a different key is told apart without the chain. For a value of a
+        /// hash page: 0, or the last page of the chain, so that its end is found without the chain.
         pub digest: U64,
     }
 }

@@ -250,7 +250,7 @@ impl<'a, F: Fn(&IndexRow) -> CheckedPage<'a>> SectionPages<'a, F> {
     ) -> Result<(), Defect> {
         let Content::Overflow(reference) = content else { return Ok(()) };
         buf.clear();
-        let (mut next, mut len) = (reference.first_lpn.get(), 0);
+        let (mut next, mut last, mut len) = (reference.first_lpn.get(), NO_PAGE, 0);
         while next != NO_PAGE {
             let row = self.reach(owner, next)?;
             let Some(page) = overflow_page((self.page)(row).bytes) else {
@@ -260,15 +260,17 @@ impl<'a, F: Fn(&IndexRow) -> CheckedPage<'a>> SectionPages<'a, F> {
             if hasher.is_some() {
                 buf.extend_from_slice(page.bytes());
             }
-            next = page.next_lpn().unwrap_or(NO_PAGE);
+            (last, next) = (next, page.next_lpn().unwrap_or(NO_PAGE));
         }
         if len != u64::from(reference.len.get()) {
             return Err(defect(owner, "length of a chain", reference.len.get().into(), len));
         }
+        let digest = reference.digest.get();
+        if hasher.is_none() && digest != 0 && digest != u64::from(last) {
+            return Err(defect(owner, "last page of a chain", last.into(), digest));
+        }
         match hasher.map(|hasher| hasher.of(buf)) {
-            Some(hash) if hash != reference.digest.get() => {
-                Err(defect(owner, "digest of a key", hash, reference.digest.get()))
-            }
+            Some(hash) if hash != digest => Err(defect(owner, "digest of a key", hash, digest)),
             Some(_) | None => Ok(()),
         }
     }

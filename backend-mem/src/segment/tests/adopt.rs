@@ -454,6 +454,9 @@ const LIES: &[(&str, u16, Lie)] = &[
         change_reference(frame, false, |found| found.first_lpn = 5.into())
     }),
     ("length of a chain", PAGE_TYPE_HASH, |frame| change_reference(frame, false, |found| found.len += 1)),
+    ("last page of a chain", PAGE_TYPE_HASH, |frame| {
+        change_reference(frame, false, |found| found.digest = (u64::from(found.first_lpn.get()) + 999).into())
+    }),
     ("digest of a key", PAGE_TYPE_HASH, |frame| change_reference(frame, true, |found| found.digest ^= 1)),
     ("page that another refers to", PAGE_TYPE_OVERFLOW, |frame| {
         frame[OVERFLOW_BYTES_OFFSET - 8..OVERFLOW_BYTES_OFFSET - 4].copy_from_slice(&1_u32.to_le_bytes());

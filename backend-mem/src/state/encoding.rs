@@ -1,0 +1,68 @@
+//! How the values of a state are stored: items as their codec writes them, with a time if they expire, framed in
+//! a list. The registry names all of it, and knows by it what a restored state holds.
+
+use core::marker::PhantomData;
+
+use crate::codec::parts::total_width;
+use crate::codec::{Codec, CodecId, Name};
+
+/// Bytes of the time before an item that expires.
+pub(super) const STAMP_LEN: usize = 8;
+/// Names the time before an item that expires.
+pub(super) const STAMP_ID: CodecId<'static> = CodecId::fixed("ttl", 1, 8);
+
+/// A way of storing values.
+#[doc(hidden)]
+pub trait Encoding: 'static {
+    /// Names it.
+    const ID: CodecId<'static>;
+}
+
+/// Items as their codec writes them.
+#[derive(Debug)]
+pub struct Bare<V>(PhantomData<V>);
+
+impl<V: Codec> Encoding for Bare<V> {
+    const ID: CodecId<'static> = V::ID;
+}
+
+/// Items behind the time of their last writing.
+#[derive(Debug)]
+pub struct Stamped<V>(PhantomData<V>);
+
+impl<V: Codec> Encoding for Stamped<V> {
+    const ID: CodecId<'static> = CodecId {
+        name: const { &Name::new(STAMP_ID.name, &[V::ID]) }.as_str(),
+        version: 1,
+        width: total_width(&[STAMP_ID, V::ID], 0),
+    };
+}
+
+/// Items, each behind its length.
+#[derive(Debug)]
+pub(super) struct ListOf<T>(PhantomData<T>);
+
+impl<T: Encoding> Encoding for ListOf<T> {
+    const ID: CodecId<'static> = CodecId::variable(const { &Name::new("list", &[T::ID]) }.as_str(), 1);
+}
+
+/// An item that others are folded into. A state stays of its kind (rule H25), so it has a name of its own.
+#[derive(Debug)]
+pub(super) struct ReducingOf<T>(PhantomData<T>);
+
+impl<T: Encoding> Encoding for ReducingOf<T> {
+    const ID: CodecId<'static> =
+        CodecId { name: const { &Name::new("reducing", &[T::ID]) }.as_str(), version: 1, width: T::ID.width };
+}
+
+/// An accumulator.
+#[derive(Debug)]
+pub(super) struct AggregatingOf<T>(PhantomData<T>);
+
+impl<T: Encoding> Encoding for AggregatingOf<T> {
+    const ID: CodecId<'static> = CodecId {
+        name: const { &Name::new("aggregating", &[T::ID]) }.as_str(),
+        version: 1,
+        width: T::ID.width,
+    };
+}
