@@ -1,14 +1,19 @@
 //! Snapshots to segments and back.
 
+use std::hint::black_box;
+use std::time::Duration;
+
 use slackwater::blocking::Blocking;
 use slackwater::files::BlockingFiles;
 use slackwater_core::durable::{Disk, run_to_end};
 use slackwater_core::ids::CheckpointId;
-use slackwater_mem::segment::{SegmentRef, SegmentSpec, SegmentWriter, restore_segment};
-use slackwater_mem::{FrozenRun, Snapshot};
+use slackwater_core::key_group::key_group_of_hash;
+use slackwater_mem::segment::{SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment};
+use slackwater_mem::{Codec, FrozenRun, Plain, Snapshot};
 
 use crate::Failed;
-use crate::subject::{SampleValue, Shape, Subject, max_parallelism};
+use crate::stopwatch::Stopwatch;
+use crate::subject::{SampleValue, Shape, Subject, key, max_parallelism};
 
 /// Segments in the root of a disk.
 #[derive(Debug)]
@@ -67,6 +72,31 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
         let groups = max_parallelism().all_key_groups();
         restore_segment(&mut self.disk, &segment.file_name, segment, groups, &mut subject.heap)?;
         Ok(subject)
+    }
+
+    /// Restores a segment into a new heap, first the key group of one key, of which some of the value is read, then the
+    /// rest. Gives the time to that look-up, and the time to the end.
+    ///
+    /// # Errors
+    /// As [`Segments::restore`], or what is restored cannot be read.
+    pub fn restore_and_look_up<V: SampleValue>(
+        &mut self,
+        segment: &SegmentRef,
+        shape: Shape,
+        number: u32,
+    ) -> Result<(Duration, Duration), Failed> {
+        let stopwatch = Stopwatch::start();
+        let mut subject = Subject::<V>::empty(shape)?;
+        let (path, groups) = (&segment.file_name, max_parallelism().all_key_groups());
+        let mut restore = SegmentRestore::open(&mut self.disk, path, segment, groups, &mut subject.heap)?;
+        let group = key_group_of_hash(Plain::<u64>::key_group_hash(&key(number)), max_parallelism());
+        restore.key_group_now(&mut self.disk, &mut subject.heap, group)?;
+        black_box(subject.read(number)?);
+        let first_lookup = stopwatch.elapsed();
+        while !restore.is_done() {
+            restore.step(&mut self.disk, &mut subject.heap)?;
+        }
+        Ok((first_lookup, stopwatch.elapsed()))
     }
 
     /// Removes a segment, so that the next one finds the disk as this one did.
