@@ -12,6 +12,7 @@ use super::*;
 use crate::arena::Arena;
 use crate::snapshot::{FrozenRun, Snapshot};
 
+mod cases;
 mod early_release;
 mod limits;
 mod model;

@@ -108,9 +108,9 @@ fn murmur_of_known_hashes_is_as_documented() {
     assert_eq!(hash_of_str("\u{1f600}"), 0xd83d * 31 + 0xde00, "a surrogate pair counts as two units");
 }
 
-/// Case D-01: the router and the state backend must agree on the owner of every key group.
+/// The router and the state backend must agree on the owner of every key group.
 #[test]
-fn routing_and_ownership_are_the_same_function() {
+fn d01_routing_and_ownership_are_the_same_function() {
     for groups in [1, 2, 3, 7, 10, 127, 128, 32767, 32768] {
         for parallelism in (1..=groups.min(200)).chain([groups]) {
             assert_ranges_partition(max(groups), parallelism);
@@ -133,9 +133,28 @@ fn assert_ranges_partition(groups: MaxParallelism, parallelism: u32) {
     assert!(longest - shortest <= 1, "{parallelism} subtasks share {groups} groups unevenly");
 }
 
-/// Case D-01: no hash, the most negative one included, leaves the groups.
 #[test]
-fn every_hash_has_a_group() {
+fn d01_ranges_are_those_that_flink_documents() {
+    for (groups, ranges) in [
+        (10, &[(0, 3), (4, 6), (7, 9)][..]),
+        (128, &[(0, 42), (43, 85), (86, 127)]),
+        (7, &[(0, 1), (2, 2), (3, 4), (5, 5), (6, 6)]),
+    ] {
+        let parallelism = u32::try_from(ranges.len()).unwrap();
+        for (index, (first, last)) in (0..).zip(ranges) {
+            let range = range_of_subtask(max(groups), parallelism, index).unwrap();
+            assert_eq!(
+                (range.first.0, range.last.0),
+                (*first, *last),
+                "{index} of {parallelism}, {groups} groups"
+            );
+        }
+    }
+}
+
+/// No hash, the most negative one included, leaves the groups.
+#[test]
+fn d01_every_hash_has_a_group() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let random = core::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -104,6 +104,37 @@ fn keyed_state_survives_at_any_parallelism() {
     assert_tallied(&committed);
 }
 
+/// The same job with another number of key groups.
+fn with_maximum(job: JobBuilder, max_parallelism: u32) -> JobBuilder {
+    let mut other = JobBuilder::new(job.name, max_parallelism);
+    other.vertices = job.vertices;
+    other
+}
+
+#[test]
+fn d04_keyed_state_is_not_restored_under_another_maximum() {
+    let (disk, committed) = (Disk::new(), Committed::default());
+    drive_rounds(&mut assemble_keyed(&disk, &committed, 1, 2).unwrap(), 80);
+    for wanted in [64, 256] {
+        let job = with_maximum(keyed_job(&committed, 2), wanted);
+        let refused = Job::assemble(job, disk.clone(), Now::default(), &options(2)).unwrap_err();
+        assert!(matches!(refused, JobError::OtherMaxParallelism { recorded: 128, .. }), "{refused}");
+        assert!(refused.to_string().contains("128") && refused.to_string().contains(&wanted.to_string()));
+    }
+    assert!(assemble_keyed(&disk, &committed, 2, 2).unwrap().resumed_from.is_some());
+}
+
+#[test]
+fn d04_state_without_keys_is_restored_under_any_maximum() {
+    let (disk, committed) = (Disk::new(), Committed::default());
+    drive_rounds(&mut assemble(&disk, &committed, 1).unwrap(), 80);
+    let job = with_maximum(job(&committed, 2), 256);
+    let job = Job::assemble(job, disk, Now::default(), &options(2)).unwrap();
+    assert!(job.resumed_from.is_some());
+    run(job).unwrap();
+    assert_exact(&committed);
+}
+
 /// The bytes of a file, and the same file with one of them changed.
 fn flip(disk: &mut Disk, path: &str, offset: usize) {
     let mut files = crate::blocking::Blocking::new(disk);
