@@ -24,6 +24,7 @@ struct Plan {
     value_len_max: usize,
     /// Bits of the hash that are used.
     mask: u64,
+    hash_seed: u64,
     /// Bytes of every key and of every value, if they are fixed.
     widths: Option<(u16, u16)>,
 }
@@ -42,6 +43,7 @@ impl Plan {
             keys: 60,
             value_len_max,
             mask: u64::MAX,
+            hash_seed: 42,
             widths: None,
         }
     }
@@ -52,7 +54,7 @@ impl Plan {
     }
 
     fn options(&self) -> HeapOptions {
-        options(self.frame_size, self.memory_bytes, self.groups)
+        HeapOptions { hash_seed: self.hash_seed, ..options(self.frame_size, self.memory_bytes, self.groups) }
     }
 }
 
@@ -237,6 +239,10 @@ impl<A: ArenaHandle + 'static> Model<A> {
     /// Goes on with another heap that has what a snapshot of this one had. Snapshots of this one stay.
     fn restore(&mut self, new_heap: &dyn Fn(&Plan) -> Heap<A>) {
         let Ok(snapshot) = self.heap.freeze() else { return };
+        // Pages are taken over by a heap with the same hash; another one inserts their entries.
+        if self.plan.mask == u64::MAX {
+            self.plan.hash_seed = 42 + self.random.below(2);
+        }
         let mut fresh = new_heap(&self.plan);
         fresh.hasher.mask = self.plan.mask;
         if runs::copy(snapshot, &mut fresh) {

@@ -24,7 +24,10 @@ pub(super) fn copy<A: ArenaHandle + 'static>(snapshot: Snapshot<A>, heap: &mut H
     let mut writer = SegmentWriter::<MemDisk<FrozenRun<A>>, A>::new(snapshot, spec);
     run_to_end(&mut disk, &mut writer).unwrap();
     let segment = writer.result().unwrap().clone().unwrap();
-    verify_segment(&mut disk, "s", &segment).unwrap();
+    // Who verifies a file knows nothing of hashes that a test has made alike.
+    if heap.hasher.mask == u64::MAX {
+        verify_segment(&mut disk, "s", &segment).unwrap();
+    }
     match restore_segment(&mut disk, "s", &segment, range, heap) {
         Ok(_) => true,
         Err(error) => {
