@@ -1,6 +1,7 @@
 //! The keyed state of a subtask.
 
 use slackwater_core::format::page::{FRAME_SIZE_MAX, FRAME_SIZE_MIN};
+use slackwater_core::format::segment::Distribution;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 mod access;
@@ -121,7 +122,8 @@ impl<A: ArenaHandle> Heap<A> {
     /// every state. Costs a frame or two; the state's entries cost nothing before they are written.
     ///
     /// # Errors
-    /// `OtherKind` or `OtherCodec` if it exists and is not the same; `TooManyStates`, `NameTooLong`, `MemoryLimit`.
+    /// `OtherKind`, `OtherDistribution` or `OtherCodec` if it exists and is not the same; `TooManyStates`,
+    /// `NameTooLong`, `MemoryLimit`.
     pub fn register(
         &mut self,
         operator: &str,
@@ -135,19 +137,11 @@ impl<A: ArenaHandle> Heap<A> {
     pub(crate) fn register_kind(
         &mut self,
         kind: StateKind,
-        (operator, state): (&str, &str),
+        name: (&str, &str),
         key: CodecId<'_>,
         value: CodecId<'_>,
     ) -> Result<StateId, HeapError> {
-        match self.walk().state_named(operator, state) {
-            None => self.add_state(kind, (operator, state), key, value),
-            Some(known) if known.kind != kind => {
-                Err(HeapError::OtherKind { state: known.id, kind: known.kind })
-            }
-            Some(known) if known.key != key => Err(HeapError::OtherCodec { state: known.id, key: true }),
-            Some(known) if known.value != value => Err(HeapError::OtherCodec { state: known.id, key: false }),
-            Some(known) => Ok(known.id),
-        }
+        self.register_as((kind, Distribution::ByKey), name, key, value)
     }
 
     /// The state of that name, if it is registered.
@@ -189,6 +183,14 @@ impl<A: ArenaHandle> Heap<A> {
     #[must_use]
     pub fn is_empty(&self, state: StateId) -> bool {
         self.len(state) == 0
+    }
+
+    /// How many entries a key group of a state has.
+    ///
+    /// # Errors
+    /// `UnknownState`, `ForeignKeyGroup`.
+    pub fn group_len(&self, state: StateId, group: KeyGroup) -> Result<u32, HeapError> {
+        Ok(self.walk().head(state, group)?.entries.get())
     }
 
     /// Visits the entries of one more page, key first, and says whether there is more. An entry that is there

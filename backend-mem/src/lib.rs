@@ -16,6 +16,7 @@ pub mod codec;
 pub mod disk;
 mod frames;
 pub mod heap;
+pub mod operator_state;
 #[cfg(feature = "std")]
 pub mod segment;
 pub mod snapshot;
@@ -26,6 +27,7 @@ pub use codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, PlainData, Unen
 #[cfg(feature = "std")]
 pub use disk::{MemDisk, MmapDisk};
 pub use heap::{Entries, Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, StateKind, Value};
+pub use operator_state::{Broadcast, RawKeyedState, RawOperatorState, SplitList, UnionList};
 pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
 pub use state::{
     Aggregate, AggregatingState, Expiring, ListState, Namespace, ReducingState, StateError, TimeToLive,

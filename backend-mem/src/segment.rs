@@ -1,7 +1,7 @@
 //! Segments: a snapshot to a file, and back into a heap.
 //!
-//! [`SegmentWriter`] is the work of writing one; [`restore_segment`] puts key groups of one into a heap and
-//! [`verify_segment`] checks every byte of one. Both of these wait for the disk, and take whatever bytes they
+//! [`SegmentWriter`] is the work of writing one; [`restore_segment`] puts key groups of one into a heap,
+//! [`restore_operator_state`] what is not kept by key of all, and [`verify_segment`] checks every byte of one. These wait for the disk, and take whatever bytes they
 //! find: damage is an error, never a panic, and what they need of memory is at most the length of the file
 //! twice over, the heap's own apart.
 
@@ -14,16 +14,19 @@ use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 mod adopt;
 mod error;
 mod key_group;
+mod operator_state;
 mod page;
 mod read;
 mod restore;
 mod source;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod verify;
 mod write;
 
 pub use error::{RestoreCause, RestoreError, WriteError};
+pub use operator_state::{OldSegment, restore_operator_state};
 pub use read::read_file;
 pub use restore::{RestoreStats, SegmentRestore, restore_segment};
 pub use verify::{VerifyStats, verify_segment};

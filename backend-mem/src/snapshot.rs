@@ -4,6 +4,7 @@
 
 use slackwater_core::durable::Frozen;
 use slackwater_core::format::page::{PAGE_TYPE_INNER, PAGE_TYPE_LEAF, PAGE_TYPE_OVERFLOW, PageHeader};
+use slackwater_core::format::segment::Distribution;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use slackwater_core::sync::is_mutant;
 use zerocopy::FromBytes;
@@ -140,12 +141,13 @@ impl<A: ArenaHandle> Snapshot<A> {
         directory.chain(linked).filter_map(move |frame| PageRef::new(self, group, frame))
     }
 
-    /// Visits every entry of a state, key group by key group, key first; not those of key groups given up.
+    /// Visits every entry of a state, key group by key group, key first; not those of key groups given up. What is not
+    /// kept by key comes as of [`KeyGroup::NONE`].
     pub fn entries(&self, state: StateId, each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>)) {
         if self.walk().entries(state) == 0 {
             return;
         }
-        for group in self.key_groups().iter() {
+        for group in self.walk().groups_of(state).iter() {
             let head = self.readable_head(state, group);
             if self.kind(state) == StateKind::Ordered {
                 Entries::all(Tree::new(self.view(), head)).for_each(|(key, value)| each(group, key, value));
@@ -235,6 +237,8 @@ impl Iterator for Linked<'_> {
 pub struct StateView<'s> {
     /// Its id; also in the header of its pages.
     pub id: StateId,
+    /// Who gets its entries in a restore.
+    pub distribution: Distribution,
     /// The operator.
     pub operator: &'s str,
     /// Its name.

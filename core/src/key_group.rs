@@ -25,6 +25,11 @@ const PARALLELISM_MAX: u16 = 1 << 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyGroup(pub u16);
 
+impl KeyGroup {
+    /// Not a key group: stands in the place of one for state that is not kept by key. No job has so many.
+    pub const NONE: Self = Self(u16::MAX);
+}
+
 impl fmt::Display for KeyGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

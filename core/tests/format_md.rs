@@ -1,6 +1,7 @@
 //! FORMAT.md says what the code says.
 
 use slackwater_core::format::{LAYOUTS, VERSION, checksum, manifest, page, segment};
+use slackwater_core::key_group::KeyGroup;
 
 const FORMAT_MD: &str = include_str!("../../FORMAT.md");
 
@@ -47,6 +48,7 @@ fn every_constant_has_its_value() {
         ("KEY_LEN_MAX", page::KEY_LEN_MAX as u64),
         ("VALUE_LEN_MAX", page::VALUE_LEN_MAX as u64),
         ("PARALLELISM_MAX", manifest::PARALLELISM_MAX.into()),
+        ("KEY_GROUP_NONE", KeyGroup::NONE.0.into()),
         ("NO_PAGE", page::NO_PAGE.into()),
         ("PAGE_TYPE_HASH_FIXED", page::PAGE_TYPE_HASH_FIXED.into()),
         ("PAGE_TYPE_HASH", page::PAGE_TYPE_HASH.into()),

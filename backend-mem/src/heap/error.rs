@@ -62,6 +62,11 @@ pub enum HeapError {
         /// How they are.
         kind: StateKind,
     },
+    /// The state exists, and other subtasks get its entries in a restore.
+    OtherDistribution {
+        /// The state.
+        state: StateId,
+    },
     /// No such state was registered with this heap.
     UnknownState {
         /// The state.
@@ -150,7 +155,18 @@ impl fmt::Display for HeapError {
                 };
                 write!(f, "state {} keeps its entries {kind}, and cannot be used otherwise", state.0)
             }
+            Self::OtherDistribution { state } => write!(
+                f,
+                "state {} is already of another type (by key, split, union or broadcast); give the new one another name",
+                state.0
+            ),
             Self::UnknownState { state } => write!(f, "state {} was never registered", state.0),
+            Self::ForeignKeyGroup { key_group, .. } if key_group == KeyGroup::NONE => {
+                f.write_str("the state is kept by key: a key group must be named")
+            }
+            Self::ForeignKeyGroup { key_group, owned } if owned.first == KeyGroup::NONE => {
+                write!(f, "the state is not kept by key: it has no key group {key_group}")
+            }
             Self::ForeignKeyGroup { key_group, owned } => {
                 write!(f, "key group {key_group} is not among those of this subtask ({owned})")
             }

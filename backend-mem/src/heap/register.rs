@@ -1,6 +1,6 @@
 //! The names and codecs of a heap's states.
 
-use slackwater_core::format::segment::{STATE_KIND_HASH, STATE_KIND_ORDERED, WIDTH_ANY};
+use slackwater_core::format::segment::{Distribution, STATE_KIND_HASH, STATE_KIND_ORDERED, WIDTH_ANY};
 
 use super::group::BROKEN;
 use super::page::Fixed;
@@ -32,6 +32,7 @@ impl<'a> Walk<'a> {
         let width = |width: u16| Some(width).filter(|width| *width != WIDTH_ANY);
         Some(StateView {
             id,
+            distribution: Distribution::from_number(self.row(id).ok()?.distribution)?,
             operator: name(number(0))?,
             name: name(number(1))?,
             key: CodecId { name: name(number(2))?, version: number(3), width: width(number(6)) },
@@ -67,9 +68,51 @@ impl<'a> Walk<'a> {
 }
 
 impl<A: ArenaHandle> Heap<A> {
+    /// As [`Heap::register`], for a state of another kind or one whose entries are given out in another way in a
+    /// restore, named by operator and name. One that is not kept by key has all its entries in [`KeyGroup::NONE`]; a
+    /// list has them under their places.
+    ///
+    /// # Errors
+    /// As [`Heap::register`].
+    ///
+    /// [`KeyGroup::NONE`]: slackwater_core::key_group::KeyGroup::NONE
+    pub(crate) fn register_as(
+        &mut self,
+        (kind, distribution): (StateKind, Distribution),
+        (operator, state): (&str, &str),
+        key: CodecId<'_>,
+        value: CodecId<'_>,
+    ) -> Result<StateId, HeapError> {
+        let Some(known) = self.walk().state_named(operator, state) else {
+            return self.add_state((kind, distribution), (operator, state), key, value);
+        };
+        let state = known.id;
+        match known {
+            known if known.kind != kind => Err(HeapError::OtherKind { state, kind: known.kind }),
+            known if known.distribution != distribution => Err(HeapError::OtherDistribution { state }),
+            known if known.key != key => Err(HeapError::OtherCodec { state, key: true }),
+            known if known.value != value => Err(HeapError::OtherCodec { state, key: false }),
+            _ => Ok(state),
+        }
+    }
+
+    /// As [`Heap::register`], for a state that is not kept by key.
+    ///
+    /// # Errors
+    /// As [`Heap::register`].
+    pub(crate) fn register_distributed(
+        &mut self,
+        distribution: Distribution,
+        name: (&str, &str),
+        key: CodecId<'_>,
+        value: CodecId<'_>,
+    ) -> Result<StateId, HeapError> {
+        self.register_as((StateKind::Hash, distribution), name, key, value)
+    }
+
     pub(super) fn add_state(
         &mut self,
-        kind: StateKind,
+        (kind, distribution): (StateKind, Distribution),
         (operator, state): (&str, &str),
         key: CodecId<'_>,
         value: CodecId<'_>,
@@ -91,7 +134,7 @@ impl<A: ArenaHandle> Heap<A> {
         let numbers =
             [operator_len, state_len, key_len, key.version, value_len, value.version, key_width, value_width];
         self.describe(run, numbers, names).ok_or(BROKEN)?;
-        self.set_row(id, kind, run, (key.width, value.width))?;
+        self.set_row(id, (kind, distribution), run, (key.width, value.width))?;
         self.set_number(self.root, 0, count + 1)?;
         Ok(id)
     }
@@ -111,7 +154,7 @@ impl<A: ArenaHandle> Heap<A> {
     fn set_row(
         &mut self,
         id: StateId,
-        kind: StateKind,
+        (kind, distribution): (StateKind, Distribution),
         description: FrameId,
         (key_width, value_width): (Option<u16>, Option<u16>),
     ) -> Result<(), HeapError> {
@@ -128,7 +171,7 @@ impl<A: ArenaHandle> Heap<A> {
                 StateKind::Hash => STATE_KIND_HASH,
                 StateKind::Ordered => STATE_KIND_ORDERED,
             },
-            reserved: 0,
+            distribution: distribution.number(),
             slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),
             key_width: width(key_width).into(),
             value_width: width(value_width).into(),

@@ -18,7 +18,7 @@ pub(super) fn step(
     each: &mut dyn FnMut(KeyGroup, Value<'_>, Value<'_>),
 ) -> Result<bool, HeapError> {
     walk.row(state)?.expect(StateKind::Hash, state)?;
-    let groups = walk.key_groups;
+    let groups = walk.groups_of(state);
     for group in groups.iter().skip(usize::from(cursor.groups_done)) {
         let head = walk.head(state, group)?;
         if head.pages.get() > 0 {

@@ -5,7 +5,7 @@
 //! row: the runs of description and table, and what every access needs to know
 //! description: the state's names and codecs, written once
 //! table: u64 entries | 8 B | u32 chunk for each few key groups
-//! chunk: a head for each key group
+//! chunk: a head for each key group, and behind the last one for what is not kept by key
 //! ```
 //! The root is a run that doubles when one more state does not fit. All of it is in frames and is copied on
 //! write like the pages, so a frozen root leads to a frozen heap.
@@ -43,8 +43,8 @@ pub(crate) struct StateRow {
     pub(crate) table: U32,
     /// One of the `STATE_KIND_` numbers.
     pub(crate) kind: u8,
-    /// 0.
-    pub(crate) reserved: u8,
+    /// Number of the state's [`Distribution`](slackwater_core::format::segment::Distribution).
+    pub(crate) distribution: u8,
     /// Slots of each page if all records have the same size, otherwise 0.
     pub(crate) slots: U16,
     /// Bytes of a key if all records have the same size.
@@ -74,6 +74,9 @@ impl StateRow {
         (slots != 0).then_some(Fixed { slots, stride, key_width })
     }
 }
+
+/// In place of the key groups of a state that is not kept by key.
+const NO_KEY_GROUPS: KeyGroupRange = KeyGroupRange { first: KeyGroup::NONE, last: KeyGroup::NONE };
 
 /// Bytes of a row.
 pub(crate) const ROW_LEN: usize = size_of::<StateRow>();
@@ -200,8 +203,8 @@ impl<'a> Walk<'a> {
         group: KeyGroup,
     ) -> Result<(&'a StateRow, &'a Head), HeapError> {
         let row = self.row(state)?;
-        if !self.key_groups.contains(group) {
-            return Err(HeapError::ForeignKeyGroup { key_group: group, owned: self.key_groups });
+        if row.distribution != 0 || !self.key_groups.contains(group) {
+            self.check_group(row, group)?;
         }
         let (chunk, offset) = self.head_at(group);
         let chunk = FrameId(match FrameId(row.table.get()) {
@@ -221,15 +224,35 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Refuses a key group where the state cannot have entries.
+    #[cold]
+    fn check_group(self, row: &StateRow, group: KeyGroup) -> Result<(), HeapError> {
+        let owned = if row.distribution == 0 { self.key_groups } else { NO_KEY_GROUPS };
+        if owned.contains(group) {
+            Ok(())
+        } else {
+            Err(HeapError::ForeignKeyGroup { key_group: group, owned })
+        }
+    }
+
+    /// Where a state may have entries.
+    pub(crate) fn groups_of(self, state: StateId) -> KeyGroupRange {
+        match self.row(state) {
+            Ok(row) if row.distribution != 0 => NO_KEY_GROUPS,
+            Ok(_) | Err(_) => self.key_groups,
+        }
+    }
+
     #[inline]
     pub(crate) fn head_in(self, chunk: FrameId, offset: usize) -> &'a Head {
         Head::ref_from_bytes(self.frames.part(chunk, offset, HEAD_LEN)).unwrap_or(&EMPTY_HEAD)
     }
 
-    /// Where in a table the chunk of a key group stands, and where in that chunk its head.
+    /// Where in a table the chunk of a key group stands, and where in that chunk its head. What is not kept by key
+    /// has the place behind the last key group.
     #[inline]
     pub(crate) fn head_at(self, group: KeyGroup) -> (usize, usize) {
-        let index = usize::from(group.0.wrapping_sub(self.key_groups.first.0));
+        let index = usize::from(group.0.wrapping_sub(self.key_groups.first.0)).min(self.key_groups.len());
         let offset = index * HEAD_LEN;
         let log2 = self.frames.frame_size_log2();
         (LIST_AT + (offset >> log2) * 4, offset & (self.frames.frame_size() - 1))
@@ -237,7 +260,7 @@ impl<'a> Walk<'a> {
 
     /// Bytes of a table.
     pub(crate) fn table_len(self) -> usize {
-        LIST_AT + 4 * (self.key_groups.len() * HEAD_LEN).div_ceil(self.frames.frame_size())
+        LIST_AT + 4 * ((self.key_groups.len() + 1) * HEAD_LEN).div_ceil(self.frames.frame_size())
     }
 }
 

@@ -1,11 +1,12 @@
 use core::fmt;
 use std::string::String;
 
+use slackwater_core::assign::AssignError;
 use slackwater_core::durable::{DiskError, Failure};
 use slackwater_core::format::FormatError;
 use slackwater_core::key_group::KeyGroup;
 
-use crate::heap::HeapError;
+use crate::heap::{HeapError, StateId};
 
 /// Why a file could not be read, or not be believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,13 @@ pub enum RestoreCause {
     },
     /// The heap does not take what is in it.
     Heap(HeapError),
+    /// A state that shall get entries of it has some already.
+    StateInUse {
+        /// The state.
+        state: StateId,
+    },
+    /// What is in it cannot be given to these subtasks.
+    Assign(AssignError),
 }
 
 impl fmt::Display for RestoreError {
@@ -73,6 +81,10 @@ impl fmt::Display for RestoreError {
                 write!(f, "{len} bytes are too many: at most {len_max} are read")
             }
             RestoreCause::Heap(error) => error.fmt(f),
+            RestoreCause::StateInUse { state } => {
+                write!(f, "state {} has entries already: restore into a new heap", state.0)
+            }
+            RestoreCause::Assign(error) => error.fmt(f),
         }
     }
 }
@@ -88,6 +100,12 @@ impl From<DiskError> for RestoreCause {
 impl From<FormatError> for RestoreCause {
     fn from(error: FormatError) -> Self {
         Self::Format(error)
+    }
+}
+
+impl From<AssignError> for RestoreCause {
+    fn from(error: AssignError) -> Self {
+        Self::Assign(error)
     }
 }
 

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use slackwater_core::durable::Disk;
 use slackwater_core::format::FormatError;
-use slackwater_core::format::segment::{IndexView, KeyGroupRow, StateEntry};
+use slackwater_core::format::segment::{Distribution, IndexView, KeyGroupRow, StateEntry};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 use super::SegmentRef;
@@ -15,7 +15,7 @@ use super::page::{PageChecker, Shapes};
 use super::source::{SegmentMeta, SegmentSource};
 use crate::arena::ArenaHandle;
 use crate::codec::CodecId;
-use crate::heap::{Hasher, Heap, HeapOptions, StateId};
+use crate::heap::{Hasher, Heap, HeapError, HeapOptions, StateId};
 
 /// What a restore did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct RestoreStats {
     pub frames_len: u64,
 }
 
-/// Puts the entries of a segment whose key groups lie in `range` into `heap`. States are found by operator and
+/// Puts the entries of a segment whose key groups lie in `range` into `heap`; nothing of what is not kept by key. States are found by operator and
 /// name; one that the heap does not know yet is registered as the segment has it.
 ///
 /// Reads and checks header, registry and every frame of those key groups, nothing of the others. Waits for
@@ -255,14 +255,9 @@ pub(super) struct StateMap(Vec<(u16, StateId)>);
 
 impl StateMap {
     fn register<A: ArenaHandle>(meta: &SegmentMeta, heap: &mut Heap<A>) -> Result<Self, RestoreCause> {
-        let register = |state: StateEntry<'_>| {
-            let (name, version, width) = (state.key_codec, state.key_codec_version, state.key_width);
-            let key = CodecId { name, version, width };
-            let (name, version, width) = (state.value_codec, state.value_codec_version, state.value_width);
-            let value = CodecId { name, version, width };
-            Ok((state.state_id, heap.register(state.operator, state.state, key, value)?))
-        };
-        meta.footer()?.states().map(register).collect::<Result<_, RestoreCause>>().map(Self)
+        let by_key = meta.footer()?.states().filter(|state| state.distribution == Distribution::ByKey);
+        let register = |state: StateEntry<'_>| Ok((state.state_id, register(&state, heap)?));
+        by_key.map(register).collect::<Result<_, RestoreCause>>().map(Self)
     }
 
     /// The state that the file numbers so.
@@ -271,7 +266,19 @@ impl StateMap {
     }
 }
 
-pub(super) fn find<T: Copy>(states: &[(u16, T)], id: u16) -> Result<T, FormatError> {
+/// Makes a state of the registry known to the heap.
+pub(super) fn register<A: ArenaHandle>(
+    state: &StateEntry<'_>,
+    heap: &mut Heap<A>,
+) -> Result<StateId, HeapError> {
+    let (name, version, width) = (state.key_codec, state.key_codec_version, state.key_width);
+    let key = CodecId { name, version, width };
+    let (name, version, width) = (state.value_codec, state.value_codec_version, state.value_width);
+    let value = CodecId { name, version, width };
+    heap.register_distributed(state.distribution, (state.operator, state.state), key, value)
+}
+
+fn find<T: Copy>(states: &[(u16, T)], id: u16) -> Result<T, FormatError> {
     match states.binary_search_by_key(&id, |(id, _)| *id).map(|at| states.get(at)) {
         Ok(Some((_, state))) => Ok(*state),
         Ok(None) | Err(_) => Err(FormatError::Corrupt {

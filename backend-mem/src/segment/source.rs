@@ -8,7 +8,7 @@ use slackwater_core::format::FormatError;
 use slackwater_core::format::segment::{
     BLOCK_SIZE_MAX, FooterView, KeyGroupRow, SegmentHeader, SegmentTrailer, SegmentTrailerLayout,
 };
-use slackwater_core::key_group::KeyGroupRange;
+use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 use super::SegmentRef;
 use super::error::RestoreCause;
@@ -75,6 +75,12 @@ impl SegmentMeta {
     pub(super) fn key_groups(&self, range: KeyGroupRange) -> Result<Vec<KeyGroupRow>, RestoreCause> {
         let wanted = |row: &&KeyGroupRow| (range.first.0..=range.last.0).contains(&row.key_group.get());
         Ok(self.footer()?.key_groups().iter().filter(wanted).copied().collect())
+    }
+
+    /// Where the states lie that are not kept by key, if they have entries.
+    pub(super) fn row_without_key(&self) -> Result<Option<KeyGroupRow>, RestoreCause> {
+        let last = self.footer()?.key_groups().last().copied();
+        Ok(last.filter(|row| row.key_group.get() == KeyGroup::NONE.0))
     }
 }
 

@@ -1,14 +1,13 @@
 use std::string::String;
-use std::vec::Vec;
 
 use slackwater_core::durable::Disk;
-use slackwater_core::format::FormatError;
+use slackwater_core::key_group::KeyGroup;
 
 use super::SegmentRef;
 use super::error::{RestoreCause, RestoreError};
 use super::page::{PageChecker, Shapes};
-use super::restore::find;
 use super::source::{SegmentMeta, SegmentSource};
+use super::tally::Tally;
 use crate::heap::Hasher;
 
 /// What a verification read.
@@ -43,25 +42,17 @@ fn verify<D: Disk>(disk: &mut D, path: &str, expected: &SegmentRef) -> Result<Ve
     let hasher = Hasher::new(meta.header.hash_seed);
     let checker = PageChecker { header: meta.header, hasher, shapes: &shapes };
     let mut source = SegmentSource::open(disk, path, &meta)?;
-    let mut counts: Vec<(u16, u64)> = meta.footer()?.states().map(|state| (state.state_id, 0)).collect();
+    let mut tally = Tally::of(&meta.footer()?);
     let len = expected.len;
     let mut stats =
         VerifyStats { len, states: meta.footer()?.totals().state_count, ..VerifyStats::default() };
-    for row in meta.key_groups(meta.header.key_groups)? {
+    let rows = meta.key_groups(meta.header.key_groups)?;
+    for row in rows.into_iter().chain(meta.row_without_key()?) {
         let pages = source.read_key_group(&row, checker)?;
-        stats.key_groups += 1;
-        stats.entries += pages.entries(&mut |state, _key, _value| {
-            find(&counts, state)?;
-            counts.iter_mut().filter(|(id, _)| *id == state).for_each(|(_, count)| *count += 1);
-            Ok(())
-        })?;
+        let group = KeyGroup(row.key_group.get());
+        stats.key_groups += u32::from(group != KeyGroup::NONE);
+        stats.entries += pages.entries(&mut |state, key, _value| Ok(tally.add(group, state, key)?))?;
     }
-    for (state, (_, found)) in meta.footer()?.states().zip(counts) {
-        if state.entry_count != found {
-            let what = "entries of a state";
-            let error = FormatError::Corrupt { what, offset: 0, expected: state.entry_count, found };
-            return Err(error.into());
-        }
-    }
+    tally.check()?;
     Ok(stats)
 }

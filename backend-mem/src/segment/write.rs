@@ -39,8 +39,8 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     snapshot: Option<Snapshot<A>>,
     /// Those of it that were ever written.
     states: Vec<StateId>,
-    /// The next key group to plan.
-    next_group: u32,
+    /// The next key group to plan; [`KeyGroup::NONE`] behind the last one.
+    next_group: Option<KeyGroup>,
     group: GroupPlan,
     /// Key groups that have been sent, but may still be read by the disk.
     sent: Vec<KeyGroup>,
@@ -86,7 +86,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             file: FileWriter::new(Names::Final { path }, len),
             file_name: spec.file_name,
             header,
-            next_group: header.key_groups.first.0.into(),
+            next_group: Some(header.key_groups.first),
             snapshot: Some(snapshot),
             states,
             group: GroupPlan::default(),
@@ -195,14 +195,13 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             self.file.seal();
             return Ok(false);
         };
-        if self.next_group > self.header.key_groups.last.0.into() {
+        let Some(group) = self.next_group else {
             self.pending = self.tail.encode(snapshot, &self.header)?;
             self.pending_sent = 0;
             self.snapshot = None;
             return Ok(true);
-        }
-        let group = KeyGroup(u16::try_from(self.next_group).map_err(|_| "key groups")?);
-        self.next_group += 1;
+        };
+        self.next_group = self.behind(group);
         (self.group, self.runs) = GroupPlan::of(snapshot, &self.states, group, self.tail.frame_count())?;
         Ok(true)
     }
@@ -211,6 +210,16 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     fn give_up_sent(&mut self) {
         if let Some(snapshot) = &mut self.snapshot {
             self.sent.retain(|group| !snapshot.key_group_done(*group));
+        }
+    }
+
+    /// What is planned after `group`: the states that are not kept by key come last.
+    fn behind(&self, group: KeyGroup) -> Option<KeyGroup> {
+        let last = self.header.key_groups.last;
+        match group {
+            KeyGroup::NONE => None,
+            KeyGroup(group) if group < last.0 => Some(KeyGroup(group + 1)),
+            KeyGroup(_) => Some(KeyGroup::NONE),
         }
     }
 

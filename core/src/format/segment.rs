@@ -8,11 +8,13 @@
 //! each key group's frames and index lie. The footer's checksum covers the indexes' and the header's, an
 //! index covers its frames': it stands for the whole file, and it is what a manifest remembers.
 
+mod distribution;
 mod footer;
 mod header;
 mod index;
 mod trailer;
 
+pub use distribution::Distribution;
 pub use footer::{
     Footer, FooterEncoder, FooterHead, FooterTotals, FooterView, KeyGroupRow, STATE_KIND_HASH,
     STATE_KIND_ORDERED, StateEntry, StateHead, States, WIDTH_ANY,

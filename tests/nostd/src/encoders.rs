@@ -4,8 +4,8 @@ use slackwater_core::format::manifest::{
     InlineState, ManifestEncoder, ManifestHeader, SegmentRef, StateMode, Subtask, Vertex,
 };
 use slackwater_core::format::segment::{
-    FooterEncoder, FooterTotals, IndexEncoder, IndexRow, KeyGroupRow, STATE_KIND_HASH, SectionHead,
-    SegmentHeader, SegmentTrailer, StateEntry,
+    Distribution, FooterEncoder, FooterTotals, IndexEncoder, IndexRow, KeyGroupRow, STATE_KIND_HASH,
+    SectionHead, SegmentHeader, SegmentTrailer, StateEntry,
 };
 use slackwater_core::format::{EncodeError, Full};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
@@ -99,6 +99,7 @@ fn encode_segment(data: &mut Data, out: &mut VecView<u8>) -> Encoded {
     let mut footer = FooterEncoder::new(&mut *out, &header, &totals)?;
     footer.key_group(&group)?;
     footer.state(&StateEntry {
+        distribution: Distribution::Split,
         state_id: data.short(),
         kind: STATE_KIND_HASH,
         operator: "count",

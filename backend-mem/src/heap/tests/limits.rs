@@ -130,7 +130,7 @@ fn thousands_of_states_fit_with_any_frame_size() {
         for number in 0..STATES {
             // Registering looks at all names: enough to do it for the last ones.
             let added = if number < STATES - 200 {
-                heap.add_state(StateKind::Hash, ("op", &name(number)), BYTES, BYTES)
+                heap.add_state((StateKind::Hash, Distribution::ByKey), ("op", &name(number)), BYTES, BYTES)
             } else {
                 heap.register("op", &name(number), BYTES, BYTES)
             };
@@ -165,10 +165,13 @@ fn thousands_of_states_fit_with_any_frame_size() {
 fn there_are_as_many_states_as_ids() {
     let mut heap = Heap::new(options(256, 64 << 20, 1)).unwrap();
     for number in 0..=u16::MAX {
-        assert_eq!(heap.add_state(StateKind::Hash, ("", ""), BYTES, BYTES), Ok(StateId(number)));
+        assert_eq!(
+            heap.add_state((StateKind::Hash, Distribution::ByKey), ("", ""), BYTES, BYTES),
+            Ok(StateId(number))
+        );
     }
     let refused = HeapError::TooManyStates { count_max: 65_536 };
-    assert_eq!(heap.add_state(StateKind::Hash, ("", ""), BYTES, BYTES), Err(refused));
+    assert_eq!(heap.add_state((StateKind::Hash, Distribution::ByKey), ("", ""), BYTES, BYTES), Err(refused));
     heap.put(StateId(u16::MAX), KeyGroup(0), b"k", b"v").unwrap();
     assert_eq!(content_of(&heap.freeze().unwrap(), StateId(u16::MAX)).len(), 1);
 }

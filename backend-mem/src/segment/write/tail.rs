@@ -6,6 +6,7 @@ use slackwater_core::format::segment::{
     FooterEncoder, FooterHead, FooterTotals, IndexRow, KeyGroupRow, STATE_KIND_HASH, SectionHead,
     SegmentHeader, SegmentTrailer, SegmentTrailerLayout, StateEntry, StateHead,
 };
+use slackwater_core::key_group::KeyGroup;
 use zerocopy::IntoBytes;
 
 use super::plan::GroupPlan;
@@ -89,6 +90,7 @@ fn entry<'s>(state: &StateView<'s>) -> StateEntry<'s> {
     StateEntry {
         state_id: state.id.0,
         kind: STATE_KIND_HASH,
+        distribution: state.distribution,
         operator: state.operator,
         state: state.name,
         key_codec: state.key.name,
@@ -108,7 +110,7 @@ pub(super) fn file_len<A: ArenaHandle>(
     header: &SegmentHeader,
 ) -> u64 {
     let (mut frames, mut sections, mut groups) = (0_u64, 0_u64, 0_u64);
-    for group in header.key_groups.iter() {
+    for group in header.key_groups.iter().chain([KeyGroup::NONE]) {
         let before = frames;
         for state in states {
             let pages = snapshot.pages(*state, group).count() as u64;

@@ -6,7 +6,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::checksum::PART_FOOTER;
 use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
 use super::super::layout::layout;
-use super::{SegmentHeader, SegmentTrailer};
+use super::{Distribution, SegmentHeader, SegmentTrailer};
+use crate::key_group::KeyGroup;
 
 mod encode;
 
@@ -36,6 +37,7 @@ layout! {
 
 layout! {
     /// Where a key group lies. Rows ascend by key group; frames and indexes lie in the same order, without gaps.
+    /// The last one may be of [`KeyGroup::NONE`]: there lie the states that are not kept by key.
     pub struct KeyGroupRow {
         /// The key group.
         pub key_group: U16,
@@ -63,8 +65,8 @@ layout! {
         pub state_id: U16,
         /// How its entries are found: [`STATE_KIND_HASH`] or [`STATE_KIND_ORDERED`].
         pub kind: u8,
-        /// None is defined: 0.
-        pub flags: u8,
+        /// Who gets its entries in a restore: the number of a [`Distribution`].
+        pub distribution: u8,
         /// Length of the operator's name.
         pub operator_len: U16,
         /// Length of the state's name.
@@ -100,6 +102,8 @@ pub struct StateEntry<'a> {
     pub state_id: u16,
     /// How its entries are found.
     pub kind: u8,
+    /// Who gets its entries in a restore.
+    pub distribution: Distribution,
     /// The operator.
     pub operator: &'a str,
     /// The state.
@@ -200,6 +204,7 @@ impl<'a> FooterView<'a> {
                 return Err(FormatError::Unsupported { what: "number of deltas", value });
             }
             let group = u64::from(row.key_group.get());
+            let last = if row.key_group.get() == KeyGroup::NONE.0 { group } else { last };
             expect_within("key group", at, (groups_from, last), group)?;
             expect_within("frames of a key group", at, (1, u32::MAX.into()), row.frame_count.get().into())?;
             expect_eq("first frame of a key group", at, frames, u64::from(row.first_frame.get()))?;
@@ -287,7 +292,12 @@ fn split_state(bytes: &[u8], at: usize) -> Result<(StateEntry<'_>, &[u8]), Forma
     if !matches!(head.kind, STATE_KIND_HASH | STATE_KIND_ORDERED) {
         return Err(FormatError::Unsupported { what: "kind of state", value: head.kind.into() });
     }
-    expect_eq("flags of a state", at, 0, u64::from(head.flags))?;
+    let Some(distribution) = Distribution::from_number(head.distribution) else {
+        return Err(FormatError::Unsupported {
+            what: "distribution of a state",
+            value: head.distribution.into(),
+        });
+    };
     let width = |width: U16| Some(width.get()).filter(|width| *width != WIDTH_ANY);
     let (operator, rest) = split_name(rest, head.operator_len, at)?;
     let (state, rest) = split_name(rest, head.state_len, at)?;
@@ -296,6 +306,7 @@ fn split_state(bytes: &[u8], at: usize) -> Result<(StateEntry<'_>, &[u8]), Forma
     let entry = StateEntry {
         state_id: head.state_id.get(),
         kind: head.kind,
+        distribution,
         operator,
         state,
         key_codec,

@@ -6,7 +6,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 use super::*;
 use crate::format::FormatError;
-use crate::format::checksum::{PART_FRAME, PART_INDEX};
+use crate::format::checksum::{PART_FOOTER, PART_FRAME, PART_INDEX};
 use crate::key_group::{KeyGroup, KeyGroupRange};
 
 const HEADER: SegmentHeader = SegmentHeader {
@@ -73,6 +73,7 @@ fn state() -> StateEntry<'static> {
     StateEntry {
         state_id: 1,
         kind: STATE_KIND_HASH,
+        distribution: Distribution::ByKey,
         operator: "count",
         state: "totals",
         key_codec: "utf8",
@@ -210,6 +211,47 @@ fn what_is_not_built_in_is_unsupported() {
     };
     let refused = SegmentHeader::parse(compressed(HEADER.encode()).as_bytes()).unwrap_err();
     assert_eq!(refused, FormatError::Unsupported { what: "compression", value: 1 });
+}
+
+/// What a reader makes of a footer that was changed before its checksum was taken.
+fn changed_footer(change: impl Fn(&mut [u8])) -> Result<(), FormatError> {
+    let mut bytes = file();
+    let trailer = footer_of(&bytes)?.1;
+    let from = usize::try_from(trailer.footer_offset).unwrap();
+    let footer = &mut bytes[from..from + usize::try_from(trailer.footer_len).unwrap()];
+    change(footer);
+    let footer_checksum = HEADER.identity(PART_FOOTER).checksum(footer);
+    FooterView::parse(footer, &HEADER, &SegmentTrailer { footer_checksum, ..trailer }).map(|_| ())
+}
+
+#[test]
+fn kinds_and_distributions_of_states_that_are_not_known_are_unsupported() {
+    let state_at = FooterHead::LEN + KeyGroupRow::LEN;
+    for number in 0..=3 {
+        assert_eq!(Distribution::from_number(number).map(Distribution::number), Some(number));
+        changed_footer(|footer| footer[state_at + 3] = number).unwrap();
+    }
+    let unknown = FormatError::Unsupported { what: "distribution of a state", value: 4 };
+    assert_eq!(changed_footer(|footer| footer[state_at + 3] = 4), Err(unknown));
+    let unknown = FormatError::Unsupported { what: "kind of state", value: 9 };
+    assert_eq!(changed_footer(|footer| footer[state_at + 2] = 9), Err(unknown));
+}
+
+#[test]
+fn the_place_of_states_without_keys_stands_behind_all_key_groups() {
+    let group_at = FooterHead::LEN;
+    let name = |group: u16| {
+        move |footer: &mut [u8]| footer[group_at..group_at + 2].copy_from_slice(&group.to_le_bytes())
+    };
+    changed_footer(name(KeyGroup::NONE.0)).unwrap();
+    assert!(changed_footer(name(HEADER.key_groups.last.0 + 1)).is_err());
+    assert!(changed_footer(name(KeyGroup::NONE.0 - 1)).is_err());
+
+    let totals = FooterTotals { key_group_count: 2, ..FooterTotals::default() };
+    let mut bytes = vec![];
+    let mut footer = FooterEncoder::new(&mut bytes, &HEADER, &totals).unwrap();
+    footer.key_group(&empty_row(KeyGroup::NONE.0)).unwrap();
+    assert!(footer.key_group(&empty_row(5)).is_err());
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl<S: Sink> FooterEncoder<S> {
         let head = StateHead {
             state_id: U16::new(state.state_id),
             kind: state.kind,
-            flags: 0,
+            distribution: state.distribution.number(),
             operator_len: U16::new(name_len("operator name", state.operator)?),
             state_len: U16::new(name_len("state name", state.state)?),
             key_codec_len: U16::new(name_len("key codec name", state.key_codec)?),

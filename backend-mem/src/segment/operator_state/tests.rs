@@ -1,0 +1,133 @@
+use std::string::ToString;
+
+use slackwater_core::durable::run_to_end;
+use slackwater_core::format::FormatError;
+use slackwater_core::ids::CheckpointId;
+use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
+
+use super::super::{SegmentSpec, SegmentWriter, restore_segment, verify_segment};
+use super::*;
+use crate::codec::{Bytes, Codec, Plain};
+use crate::disk::MemDisk;
+use crate::heap::{HeapError, HeapOptions};
+use crate::operator_state::{SplitList, UnionList};
+use crate::snapshot::FrozenRun;
+
+mod rescaling;
+
+type Disk = MemDisk<FrozenRun>;
+type List = SplitList<Bytes>;
+
+fn groups() -> MaxParallelism {
+    MaxParallelism::new(4).unwrap()
+}
+
+fn heap() -> Heap {
+    let key_groups: KeyGroupRange = groups().all_key_groups();
+    Heap::new(HeapOptions { frame_size: 256, memory_limit_bytes: 1 << 20, key_groups, hash_seed: 1 }).unwrap()
+}
+
+fn write(disk: &mut Disk, heap: &mut Heap, name: &str) -> SegmentRef {
+    let spec = SegmentSpec {
+        folder: String::new(),
+        file_name: name.to_string(),
+        file_id: 1,
+        job_id: 2,
+        checkpoint: CheckpointId(3),
+        subtask: 0,
+        attempt: 0,
+        max_parallelism: groups(),
+    };
+    let mut writer = SegmentWriter::<Disk>::new(heap.freeze().unwrap(), spec);
+    run_to_end(disk, &mut writer).unwrap();
+    writer.result().unwrap().clone().unwrap()
+}
+
+fn restore(disk: &mut Disk, path: &str, segment: &SegmentRef, heap: &mut Heap) -> Result<u64, RestoreError> {
+    let rescaling = Rescaling::new(groups(), 1, 1).unwrap();
+    restore_operator_state(disk, &[Some(OldSegment { path, segment })], rescaling, 0, heap)
+}
+
+/// What verification and restore say of a segment whose list has entries under these keys.
+fn refused(keys: &[&[u8]]) -> [&'static str; 2] {
+    let (mut disk, mut source) = (Disk::new(), heap());
+    let id = source.register_distributed(Distribution::Split, ("op", "list"), Bytes::ID, Bytes::ID).unwrap();
+    for key in keys {
+        source.put(id, KeyGroup::NONE, key, b"x").unwrap();
+    }
+    let segment = write(&mut disk, &mut source, "s");
+    let errors = [
+        verify_segment(&mut disk, "s", &segment).unwrap_err(),
+        restore(&mut disk, "s", &segment, &mut heap()).unwrap_err(),
+    ];
+    errors.map(|error| {
+        let RestoreCause::Format(FormatError::Corrupt { what, .. }) = error.cause else { panic!("{error}") };
+        what
+    })
+}
+
+#[test]
+fn a_list_whose_places_are_not_0_to_n_is_damaged() {
+    let place = |place: u64| place.to_le_bytes();
+    assert_eq!(refused(&[&place(0), &place(2)]), ["place in a list"; 2]);
+    assert_eq!(refused(&[&place(u64::MAX)]), ["place in a list"; 2]);
+    assert_eq!(refused(&[&place(0), b"short"]), ["length of a place in a list"; 2]);
+}
+
+#[test]
+fn a_restore_by_key_leaves_out_what_is_not_kept_by_key() {
+    let (mut disk, mut source) = (Disk::new(), heap());
+    let list = List::register(&mut source, "op", "list").unwrap();
+    list.push(&mut source, b"element").unwrap();
+    let keyed = source.register("op", "keyed", Bytes::ID, Bytes::ID).unwrap();
+    source.put(keyed, KeyGroup(3), b"k", b"v").unwrap();
+    let segment = write(&mut disk, &mut source, "s");
+
+    let stats = verify_segment(&mut disk, "s", &segment).unwrap();
+    assert_eq!((stats.entries, stats.states, stats.key_groups), (2, 2, 1));
+    let mut by_key = heap();
+    let all = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(u16::MAX) };
+    let range = all.intersect(groups().all_key_groups()).unwrap();
+    assert_eq!(restore_segment(&mut disk, "s", &segment, range, &mut by_key).unwrap().entries, 1);
+    assert!(List::register(&mut by_key, "op", "list").unwrap().is_empty(&by_key));
+    assert_eq!(restore(&mut disk, "s", &segment, &mut by_key), Ok(1));
+    assert!(
+        List::register(&mut by_key, "op", "list").unwrap().value(&by_key, 0).unwrap().unwrap().is(b"element")
+    );
+}
+
+#[test]
+fn o1_a_state_of_another_distribution_or_codec_is_refused_by_name() {
+    let (mut disk, mut source) = (Disk::new(), heap());
+    List::register(&mut source, "op", "list").unwrap().push(&mut source, b"x").unwrap();
+    let segment = write(&mut disk, &mut source, "s");
+
+    let mut other = heap();
+    let state = UnionList::<Bytes>::register(&mut other, "op", "list").unwrap().id();
+    let error = restore(&mut disk, "s", &segment, &mut other).unwrap_err();
+    assert_eq!(error.cause, RestoreCause::Heap(HeapError::OtherDistribution { state }));
+    let mut other = heap();
+    let state = SplitList::<Plain<u8>>::register(&mut other, "op", "list").unwrap().id();
+    let error = restore(&mut disk, "s", &segment, &mut other).unwrap_err();
+    assert_eq!(error.cause, RestoreCause::Heap(HeapError::OtherCodec { state, key: false }));
+    let mut other = heap();
+    let list = List::register(&mut other, "op", "list").unwrap();
+    list.push(&mut other, b"y").unwrap();
+    let error = restore(&mut disk, "s", &segment, &mut other).unwrap_err();
+    assert_eq!(error.cause, RestoreCause::StateInUse { state: list.id() });
+    assert!(error.to_string().starts_with("s: state 0 has entries"), "{error}");
+}
+
+#[test]
+fn numbers_of_subtasks_that_do_not_fit_are_refused_by_name() {
+    let (mut disk, mut source) = (Disk::new(), heap());
+    List::register(&mut source, "op", "list").unwrap().push(&mut source, b"x").unwrap();
+    let segment = write(&mut disk, &mut source, "s");
+    let old = [Some(OldSegment { path: "s", segment: &segment }), None];
+    let rescaling = Rescaling::new(groups(), 1, 2).unwrap();
+    let error = restore_operator_state(&mut disk, &old, rescaling, 0, &mut heap()).unwrap_err();
+    let count = AssignError::WrongSubtaskCount { given: 2, old_parallelism: 1 };
+    assert_eq!(error.cause, RestoreCause::Assign(count));
+    let error = restore_operator_state(&mut disk, &old[..1], rescaling, 2, &mut heap()).unwrap_err();
+    assert!(matches!(error.cause, RestoreCause::Assign(AssignError::Parallelism(_))), "{error}");
+}

@@ -1,0 +1,81 @@
+//! What the entries of a segment are held against.
+
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+use slackwater_core::format::FormatError;
+use slackwater_core::format::segment::{Distribution, FooterView};
+use slackwater_core::key_group::KeyGroup;
+
+/// The place of an entry in a list of `count`, which is its key.
+pub(super) fn place_in_list(key: &[u8], count: u64) -> Result<u64, FormatError> {
+    let place = <[u8; 8]>::try_from(key).map(u64::from_le_bytes);
+    match place {
+        Ok(place) if place < count => Ok(place),
+        Ok(place) => Err(corrupt("place in a list", count, place)),
+        Err(_) => Err(corrupt("length of a place in a list", 8, key.len() as u64)),
+    }
+}
+
+/// Entries of states as a whole segment has them.
+#[derive(Debug)]
+pub(super) struct Tally {
+    states: BTreeMap<u16, TalliedState>,
+}
+
+#[derive(Debug)]
+struct TalliedState {
+    distribution: Distribution,
+    expected: u64,
+    count: u64,
+    /// Of a list.
+    places: Vec<u64>,
+}
+
+impl Tally {
+    pub(super) fn of(footer: &FooterView<'_>) -> Self {
+        let states = footer.states().map(|state| {
+            let (distribution, expected) = (state.distribution, state.entry_count);
+            (state.state_id, TalliedState { distribution, expected, count: 0, places: Vec::new() })
+        });
+        Self { states: states.collect() }
+    }
+
+    /// Takes in an entry: it lies where those of its state may.
+    pub(super) fn add(&mut self, group: KeyGroup, state: u16, key: &[u8]) -> Result<(), FormatError> {
+        let known = self.states.len() as u64;
+        let Some(tallied) = self.states.get_mut(&state) else {
+            return Err(corrupt("state of a page", known, state.into()));
+        };
+        let is_by_key = tallied.distribution == Distribution::ByKey;
+        if is_by_key == (group == KeyGroup::NONE) {
+            let what = "key group of a state";
+            return Err(corrupt(what, tallied.distribution.number().into(), group.0.into()));
+        }
+        tallied.count += 1;
+        if tallied.distribution.is_list() {
+            tallied.places.push(place_in_list(key, tallied.expected)?);
+        }
+        Ok(())
+    }
+
+    /// Every state has as many entries as it should, and a list one in each place.
+    pub(super) fn check(self) -> Result<(), FormatError> {
+        for mut state in self.states.into_values() {
+            expect("entries of a state", state.expected, state.count)?;
+            state.places.sort_unstable();
+            if let Some((place, found)) = (0..).zip(state.places).find(|(place, found)| place != found) {
+                return Err(corrupt("place in a list", place, found));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn expect(what: &'static str, expected: u64, found: u64) -> Result<(), FormatError> {
+    if expected == found { Ok(()) } else { Err(corrupt(what, expected, found)) }
+}
+
+pub(super) const fn corrupt(what: &'static str, expected: u64, found: u64) -> FormatError {
+    FormatError::Corrupt { what, offset: 0, expected, found }
+}
