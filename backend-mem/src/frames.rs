@@ -37,7 +37,7 @@ const DRAIN_STEPS: u32 = 64;
 
 /// The frames of a heap.
 #[derive(Debug)]
-pub(crate) struct FrameStore<A> {
+pub(crate) struct FrameStore<A: ArenaHandle> {
     side: Side<A>,
     free: FreeLists,
     epoch: u32,
@@ -260,7 +260,7 @@ impl<A: ArenaHandle> FrameStore<A> {
     fn retire_from(&mut self, group: Option<KeyGroup>, run: FrameId) {
         let Mark::Used(order) = self.side.mark(run) else { return };
         self.live_frames -= 1 << order;
-        if !self.is_frozen(run, group) {
+        if !self.is_frozen(run, group) || is_mutant("heap_retired_is_free") {
             self.free.give(&mut self.side, run, order);
             return;
         }
@@ -273,6 +273,9 @@ impl<A: ArenaHandle> FrameStore<A> {
 
     /// Whether a snapshot that is neither seen released nor done with the key group may see the live run.
     fn is_frozen(&self, run: FrameId, group: Option<KeyGroup>) -> bool {
+        if is_mutant("heap_no_copy") || group.is_none() && is_mutant("heap_tables_in_place") {
+            return false;
+        }
         let born = self.side.born(run);
         let mut seen_by = self.snapshots.iter().rev().take_while(|alive| born <= alive.epoch);
         seen_by.any(|alive| group.is_none_or(|group| !self.done_groups(alive.slot).has(group)))
@@ -355,6 +358,20 @@ impl<A: ArenaHandle> FrameStore<A> {
         self.retired_frames -= 1 << order;
         self.free.give(&mut self.side, run, order);
         true
+    }
+}
+
+/// A heap gives back no memory when it goes: snapshots may read it. The fault is to do so.
+#[cfg(slackwater_loom)]
+impl<A: ArenaHandle> Drop for FrameStore<A> {
+    fn drop(&mut self) {
+        if !is_mutant("heap_drop_frees") {
+            return;
+        }
+        for run in (1..self.side.geometry().frames).map(FrameId) {
+            self.side.set_born(run, self.epoch);
+            self.write(run).into_iter().for_each(|bytes| bytes.fill(0));
+        }
     }
 }
 

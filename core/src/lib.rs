@@ -6,7 +6,7 @@
 
 #[cfg(any(test, feature = "alloc"))]
 extern crate alloc;
-#[cfg(any(test, feature = "std"))]
+#[cfg(any(test, feature = "std", slackwater_loom))]
 extern crate std;
 
 pub mod assign;

@@ -45,12 +45,23 @@ use sealed::Reach;
 use slot::Slot;
 
 // The memory orders that invariant RING3 rests on. Each has a mutant that the loom tests must find.
-const PUBLISH: Ordering = weakened_by("queue_publish_relaxed", Ordering::Release);
-const RELEASE: Ordering = weakened_by("queue_release_relaxed", Ordering::Release);
-const EXCHANGE: Ordering = weakened_by("queue_exchange_relaxed", Ordering::AcqRel);
-const LEAVE: Ordering = weakened_by("queue_leave_relaxed", Ordering::Release);
+fn publish_order() -> Ordering {
+    weakened_by("queue_publish_relaxed", Ordering::Release)
+}
 
-const fn weakened_by(mutant: &str, order: Ordering) -> Ordering {
+fn release_order() -> Ordering {
+    weakened_by("queue_release_relaxed", Ordering::Release)
+}
+
+fn exchange_order() -> Ordering {
+    weakened_by("queue_exchange_relaxed", Ordering::AcqRel)
+}
+
+fn leave_order() -> Ordering {
+    weakened_by("queue_leave_relaxed", Ordering::Release)
+}
+
+fn weakened_by(mutant: &str, order: Ordering) -> Ordering {
     if is_mutant(mutant) { Ordering::Relaxed } else { order }
 }
 
@@ -228,7 +239,7 @@ impl End {
 
     /// What this end did before is visible to whoever sees that it is gone.
     fn leave(self, queue: &impl Share) {
-        queue.claims().fetch_or(self.gone, LEAVE);
+        queue.claims().fetch_or(self.gone, leave_order());
     }
 
     fn is_gone(self, queue: &impl Share) -> bool {

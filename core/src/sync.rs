@@ -35,25 +35,18 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Whether this build has the named fault, which the loom tests must find. Only a loom build can have one:
-/// the one that `SLACKWATER_MUTANT` named when it was compiled.
+/// Whether the named fault is on, which the loom tests must find. Only in a loom build, and only if
+/// `SLACKWATER_MUTANT` names it when the tests start.
+#[cfg(slackwater_loom)]
 #[must_use]
-pub const fn is_mutant(name: &str) -> bool {
-    #[cfg(slackwater_loom)]
-    if let Some(mutant) = option_env!("SLACKWATER_MUTANT") {
-        return equal(mutant.as_bytes(), name.as_bytes());
-    }
-    let _ = name;
-    false
+pub fn is_mutant(name: &str) -> bool {
+    static MUTANT: std::sync::OnceLock<std::string::String> = std::sync::OnceLock::new();
+    MUTANT.get_or_init(|| std::env::var("SLACKWATER_MUTANT").unwrap_or_default()) == name
 }
 
-#[cfg(slackwater_loom)]
-const fn equal(mut left: &[u8], mut right: &[u8]) -> bool {
-    while let ([first, left_rest @ ..], [second, right_rest @ ..]) = (left, right) {
-        if *first != *second {
-            return false;
-        }
-        (left, right) = (left_rest, right_rest);
-    }
-    left.is_empty() && right.is_empty()
+/// Whether the named fault is on: never outside loom's tests.
+#[cfg(not(slackwater_loom))]
+#[must_use]
+pub const fn is_mutant(_name: &str) -> bool {
+    false
 }

@@ -59,13 +59,18 @@ impl Slots {
     /// A guard is dropped: its holder reads nothing any more.
     pub(crate) fn leave(&self, slot: usize) {
         let order = if is_mutant("heap_release_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        if is_mutant("heap_leave_all") {
+            self.slot(slot).guards.0.store(0, order);
+            return;
+        }
         self.slot(slot).guards.less(order);
     }
 
     /// Whether all guards are gone. To be believed by the heap alone, for a slot that it has opened.
     pub(crate) fn is_released(&self, slot: usize) -> bool {
         let order = if is_mutant("heap_collect_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
-        self.slot(slot).guards.0.load(order) == 0
+        let left = self.slot(slot).guards.0.load(order);
+        left == 0 || left == 1 && is_mutant("heap_released_early")
     }
 
     /// A run of a key group, made by the holder of the snapshot.
@@ -75,7 +80,8 @@ impl Slots {
 
     /// A run is dropped; its guard is left behind it.
     pub(crate) fn leave_run(&self, slot: usize, group: KeyGroup) {
-        self.runs(slot, group).into_iter().for_each(|count| count.less(Ordering::Release));
+        let order = if is_mutant("heap_run_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.runs(slot, group).into_iter().for_each(|count| count.less(order));
     }
 
     /// Whether a run of the key group may be alive. To be believed by the holder of the snapshot alone, as

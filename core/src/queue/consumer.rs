@@ -6,7 +6,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use super::control::{Control, OwnCell};
-use super::{AlreadyClaimed, CONSUMER, PRODUCER, Position, Queue, RELEASE, Share};
+use super::{AlreadyClaimed, CONSUMER, PRODUCER, Position, Queue, Share, release_order};
 use crate::sync::{Ordering, is_mutant};
 
 /// The popping end of a queue that is reached through `Q`.
@@ -40,12 +40,12 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
         let slot = self.queue.slot(position)?;
         self.head = position.next();
         if is_mutant("queue_slot_released_early") {
-            self.queue.head.0.store(self.head.0, RELEASE);
+            self.queue.head.0.store(self.head.0, release_order());
         }
         // SAFETY: by RING2 and RING3 the slot of an item that is ready holds it and is the consumer's. It
         // counts as empty from the store below on.
         let item = unsafe { slot.take() };
-        self.queue.head.0.store(self.head.0, RELEASE);
+        self.queue.head.0.store(self.head.0, release_order());
         Some(item)
     }
 

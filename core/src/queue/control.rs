@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "a value passes between two threads through cells that both can reach")]
 
-use super::{EXCHANGE, Position};
+use super::{Position, exchange_order};
 use crate::ids::{Barrier, CheckpointId};
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell};
 
@@ -76,7 +76,7 @@ impl ControlLane {
             // SAFETY: `own` is this side's alone: it was, or came in exchange for a cell that was.
             unsafe { content.write(value) };
         });
-        own.0 = self.waiting.swap(own.0 | UNSEEN, EXCHANGE) & !UNSEEN;
+        own.0 = self.waiting.swap(own.0 | UNSEEN, exchange_order()) & !UNSEEN;
     }
 
     /// The newest value; none if it has been taken before.
@@ -87,7 +87,7 @@ impl ControlLane {
         if self.waiting.load(Ordering::Relaxed) & UNSEEN == 0 {
             return None;
         }
-        own.0 = self.waiting.swap(own.0, EXCHANGE) & !UNSEEN;
+        own.0 = self.waiting.swap(own.0, exchange_order()) & !UNSEEN;
         self.cells.get(own.0).map(|cell| {
             cell.with(|content| {
                 // SAFETY: `own` is this side's alone: it came in exchange for a cell that was.

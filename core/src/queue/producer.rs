@@ -5,7 +5,7 @@
 use core::fmt;
 
 use super::control::{Control, OwnCell};
-use super::{AlreadyClaimed, CONSUMER, Full, PRODUCER, PUBLISH, Position, Queue, Share};
+use super::{AlreadyClaimed, CONSUMER, Full, PRODUCER, Position, Queue, Share, publish_order};
 use crate::sync::Ordering;
 
 /// The pushing end of a queue that is reached through `Q`.
@@ -108,7 +108,7 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Producer<Q> {
         // RING3, the producer's.
         unsafe { slot.put(item) };
         self.tail = position.next();
-        self.queue.tail.0.store(self.tail.0, PUBLISH);
+        self.queue.tail.0.store(self.tail.0, publish_order());
         Ok(position)
     }
 
