@@ -132,6 +132,15 @@ impl<A: ArenaHandle> Snapshot<A> {
         unsafe { DoneGroups::new(self.guard.arena.arena(), self.geometry, self.guard.slot) }
     }
 
+    /// The lpn of the root of a key group of an ordered state; 0 if it has none.
+    pub(crate) fn group_root(&self, state: StateId, group: KeyGroup) -> u32 {
+        if self.kind(state) == StateKind::Ordered {
+            self.readable_head(state, group).directory.get()
+        } else {
+            0
+        }
+    }
+
     /// The pages of a key group of a state: those of the directory by rising prefix, then by rising lpn the
     /// ones that others refer to. None for a key group that was never written, or given up.
     pub fn pages(&self, state: StateId, group: KeyGroup) -> impl Iterator<Item = PageRef<'_, A>> + Clone {

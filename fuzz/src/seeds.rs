@@ -4,7 +4,9 @@ use slackwater_core::durable::run_to_end;
 use slackwater_core::format::manifest::{
     InlineState, ManifestEncoder, ManifestHeader, StateMode, Subtask, Vertex,
 };
-use slackwater_core::format::page::{PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW, PageView};
+use slackwater_core::format::page::{
+    PAGE_TYPE_HASH, PAGE_TYPE_INNER, PAGE_TYPE_LEAF, PAGE_TYPE_OVERFLOW, PageView,
+};
 use slackwater_core::format::segment::{
     FooterView, KeyGroupRow, SegmentHeader, SegmentHeaderLayout, SegmentTrailer,
 };
@@ -44,12 +46,14 @@ fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
     let bytes = CodecId::variable("bytes", 1);
     let words = heap.register("count", "words", bytes, bytes).expect("room for it");
     let other = heap.register("count", "other", bytes, bytes).expect("room for it");
+    let ordered = heap.register_ordered("count", "ordered", bytes, bytes).expect("room for it");
     for number in 0..count {
         let group = KeyGroup(u16::from(number % 3));
         heap.put(words, group, &[number; 4], &[number; 8]).expect("room for it");
         if number % 10 == 0 {
             heap.put(other, group, &vec![number; 300], &[1; 200]).expect("room for it");
         }
+        heap.ordered_put(ordered, group, &[number; 40], &[number; 8]).expect("room for it");
     }
     let spec = SegmentSpec {
         folder: String::new(),
@@ -121,13 +125,14 @@ fn index(bytes: &[u8]) -> Vec<u8> {
     [header.encode().as_bytes(), group.as_bytes(), index].concat()
 }
 
-/// A hash page and an overflow page.
+/// A page of each type.
 fn pages(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (header, group) = first_group(bytes);
     let len = u64::from(group.frame_count.get()) * header.frame_size();
     let frames = part(bytes, header.offset_of_frame(group.first_frame.get().into()), len);
     let of_type = |wanted: u16| frames.chunks(256).find(move |frame| frame[..2] == wanted.to_le_bytes());
-    [PAGE_TYPE_HASH, PAGE_TYPE_OVERFLOW].into_iter().filter_map(of_type).map(<[u8]>::to_vec).collect()
+    let types = [PAGE_TYPE_HASH, PAGE_TYPE_LEAF, PAGE_TYPE_INNER, PAGE_TYPE_OVERFLOW];
+    types.into_iter().filter_map(of_type).map(<[u8]>::to_vec).collect()
 }
 
 /// A segment whose chains lead from each page to the page itself: a reader that believed their lengths and

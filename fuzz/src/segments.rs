@@ -4,7 +4,7 @@ use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use slackwater_mem::segment::{
     RestoreCause, RestoreError, SegmentRef, VerifyStats, restore_segment, verify_segment,
 };
-use slackwater_mem::{FrozenRun, Heap, HeapError, HeapOptions, MemDisk};
+use slackwater_mem::{FrozenRun, Heap, HeapError, HeapOptions, MemDisk, StateId, StateKind, Value};
 
 use crate::repair;
 
@@ -46,24 +46,58 @@ fn use_up(heap: &mut Heap) {
     let mut entries = Vec::new();
     for state in snapshot.states() {
         snapshot.entries(state.id, &mut |group, key, _value| {
-            entries.push((state.id, group, key.chunks().collect::<Vec<_>>().concat()));
+            entries.push(((state.kind, state.id), group, key.chunks().collect::<Vec<_>>().concat()));
         });
     }
     drop(snapshot);
     for (state, group, key) in &entries {
-        let found = heap.get(*state, *group, key).expect("its key group").map(|value| value.len());
+        let found = get(heap, *state, *group, key).expect("its key group").map(|value| value.len());
         let len = found.expect("an entry is found by its key");
         for value in [[1; 100].as_slice(), &[2; 3]] {
-            match heap.put(*state, *group, key, value) {
+            match put(heap, *state, *group, key, value) {
                 Ok(()) | Err(HeapError::MemoryLimit { .. }) => {}
                 Err(error) => panic!("an entry of {len} bytes cannot be changed: {error}"),
             }
         }
     }
     for (state, group, key) in &entries {
-        assert_eq!(heap.remove(*state, *group, key), Ok(true), "an entry is there once");
+        assert_eq!(remove(heap, *state, *group, key), Ok(true), "an entry is there once");
     }
-    assert!(entries.iter().all(|(state, ..)| heap.is_empty(*state)));
+    assert!(entries.iter().all(|((_, state), ..)| heap.is_empty(*state)));
+}
+
+type State = (StateKind, StateId);
+
+fn get<'h>(
+    heap: &'h Heap,
+    (kind, state): State,
+    group: KeyGroup,
+    key: &[u8],
+) -> Result<Option<Value<'h>>, HeapError> {
+    match kind {
+        StateKind::Hash => heap.get(state, group, key),
+        StateKind::Ordered => heap.ordered_get(state, group, key),
+    }
+}
+
+fn put(
+    heap: &mut Heap,
+    (kind, state): State,
+    group: KeyGroup,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), HeapError> {
+    match kind {
+        StateKind::Hash => heap.put(state, group, key, value),
+        StateKind::Ordered => heap.ordered_put(state, group, key, value).map(|is_new| assert!(!is_new)),
+    }
+}
+
+fn remove(heap: &mut Heap, (kind, state): State, group: KeyGroup, key: &[u8]) -> Result<bool, HeapError> {
+    match kind {
+        StateKind::Hash => heap.remove(state, group, key),
+        StateKind::Ordered => heap.ordered_remove(state, group, key),
+    }
 }
 
 /// Verifies a segment as it is.

@@ -39,7 +39,8 @@ impl<A: ArenaHandle> Heap<A> {
 
     /// Whether nothing was ever put into a key group, or all of it is gone.
     pub(crate) fn is_group_empty(&self, state: StateId, group: KeyGroup) -> Result<bool, HeapError> {
-        Ok(self.walk().head(state, group)?.pages.get() == 0)
+        let head = self.walk().head(state, group)?;
+        Ok(head.pages.get() == 0 && head.directory.get() == 0)
     }
 
     /// Copies a page of `state` into a frame that nothing leads to. Its bytes have passed for a page.
@@ -64,7 +65,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Makes the pages those of an empty key group of `state`. They ascend by lpn and have passed
-    /// [`check::SectionPages`], which counted the entries.
+    /// [`check::SectionPages`], which counted the entries. `root` is that of a tree, or 0.
     ///
     /// # Errors
     /// `MemoryLimit`; the pages are then still the caller's.
@@ -72,7 +73,7 @@ impl<A: ArenaHandle> Heap<A> {
         &mut self,
         (state, group): (StateId, KeyGroup),
         pages: &[PageTaken],
-        entries: u64,
+        (entries, root): (u64, u32),
     ) -> Result<(), HeapError> {
         let added = u32::try_from(entries).map_err(|_| BROKEN)?;
         let at = self.open(state, group)?;
@@ -85,6 +86,9 @@ impl<A: ArenaHandle> Heap<A> {
                 self.frames.retire(FrameId(head.overflow.get()));
             }
             return Err(error);
+        }
+        if root != 0 {
+            head.directory = root.into();
         }
         *self.head_mut(at)? = head;
         if head.has_overflow != 0 {

@@ -1,5 +1,6 @@
 use core::fmt;
 
+use slackwater_core::format::segment::{STATE_KIND_HASH, STATE_KIND_ORDERED};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 /// What a heap refuses. It is unchanged in what it holds, whatever the error.
@@ -113,6 +114,21 @@ pub enum StateKind {
     Hash,
     /// In the order of their keys' bytes.
     Ordered,
+}
+
+impl StateKind {
+    /// As the format numbers it.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Hash => STATE_KIND_HASH,
+            Self::Ordered => STATE_KIND_ORDERED,
+        }
+    }
+
+    /// The kind of that number; whoever reads files knows that there is one.
+    pub(crate) const fn of_number(number: u8) -> Self {
+        if number == STATE_KIND_ORDERED { Self::Ordered } else { Self::Hash }
+    }
 }
 
 impl fmt::Display for HeapError {

@@ -63,6 +63,21 @@ impl<A: ArenaHandle> Heap<A> {
         self.tree_put(at, key, value)
     }
 
+    /// Sets the value of a key of a state of any kind.
+    #[cfg(feature = "std")]
+    pub(crate) fn put_any(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), HeapError> {
+        match self.walk().row(state)?.kind() {
+            StateKind::Hash => self.put(state, group, key, value),
+            StateKind::Ordered => self.ordered_put(state, group, key, value).map(|_is_new| ()),
+        }
+    }
+
     /// Removes a key of an ordered state and says whether it was there.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The names and codecs of a heap's states.
 
-use slackwater_core::format::segment::{Distribution, STATE_KIND_HASH, STATE_KIND_ORDERED, WIDTH_ANY};
+use slackwater_core::format::segment::{Distribution, WIDTH_ANY};
 
 use super::group::BROKEN;
 use super::page::Fixed;
@@ -167,10 +167,7 @@ impl<A: ArenaHandle> Heap<A> {
         let row = StateRow {
             description: description.0.into(),
             table: 0.into(),
-            kind: match kind {
-                StateKind::Hash => STATE_KIND_HASH,
-                StateKind::Ordered => STATE_KIND_ORDERED,
-            },
+            kind: kind.number(),
             distribution: distribution.number(),
             slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),
             key_width: width(key_width).into(),

@@ -11,7 +11,6 @@
 //! write like the pages, so a frozen root leads to a frozen heap.
 
 use slackwater_core::format::page::NO_PAGE;
-use slackwater_core::format::segment::STATE_KIND_ORDERED;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -57,7 +56,7 @@ impl StateRow {
     /// How the state's entries are found.
     #[inline]
     pub(crate) const fn kind(&self) -> StateKind {
-        if self.kind == STATE_KIND_ORDERED { StateKind::Ordered } else { StateKind::Hash }
+        StateKind::of_number(self.kind)
     }
 
     /// Refuses to use a state as one of another kind.

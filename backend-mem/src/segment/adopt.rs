@@ -100,7 +100,8 @@ impl<'h, A: ArenaHandle> Adoption<'h, A> {
             .map(|(lpn, at)| (lpn, self.slots.get(at).map_or(FrameId::NONE, |slot| slot.frame)))
             .collect();
         let place = (self.states.get(section.head.state_id.get())?, KeyGroup(group.key_group.get()));
-        self.heap.adopt(place, &pages, section.head.entry_count.get())?;
+        let head = section.head;
+        self.heap.adopt(place, &pages, (head.entry_count.get(), head.root_lpn.get()))?;
         for row in section.rows {
             let at = self.slot_of(row);
             if let Some(slot) = self.slots.get_mut(at) {

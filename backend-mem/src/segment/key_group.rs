@@ -77,13 +77,25 @@ impl<'s> KeyGroupPages<'s> {
         for section in self.index()?.sections() {
             let pages = self.section(&section);
             for row in section.rows {
-                let PageView::Hash(page) = PageView::parse(self.page(row).bytes)? else { continue };
-                for record in page.records() {
-                    let record = record?;
-                    let key = pages.bytes(record.key, &mut key_buf);
-                    let value = pages.bytes(record.value, &mut value_buf);
-                    visit(section.head.state_id.get(), key, value)?;
-                    count += 1;
+                match PageView::parse(self.page(row).bytes)? {
+                    PageView::Hash(page) => {
+                        for record in page.records() {
+                            let record = record?;
+                            let key = pages.bytes(record.key, &mut key_buf);
+                            let value = pages.bytes(record.value, &mut value_buf);
+                            visit(section.head.state_id.get(), key, value)?;
+                            count += 1;
+                        }
+                    }
+                    PageView::Tree(page) if !page.is_inner() => {
+                        for entry in page.entries() {
+                            pages.tree_key(&entry.key, &mut key_buf);
+                            let value = pages.bytes(entry.value, &mut value_buf);
+                            visit(section.head.state_id.get(), &key_buf, value)?;
+                            count += 1;
+                        }
+                    }
+                    PageView::Tree(_) | PageView::Overflow(_) => {}
                 }
             }
         }

@@ -12,8 +12,8 @@ use slackwater_core::format::segment::{
 use slackwater_core::key_group::KeyGroup;
 
 use super::error::RestoreCause;
-use crate::heap::Hasher;
-use crate::heap::adopt::check::{Defect, Fixed, check_records};
+use crate::heap::adopt::check::{Defect, Fixed, check_entries, check_records};
+use crate::heap::{Hasher, StateKind};
 
 /// A page as the index has it.
 #[derive(Clone, Copy, Debug)]
@@ -32,22 +32,24 @@ pub(super) struct PageChecker<'s> {
     pub(super) shapes: &'s Shapes,
 }
 
-/// The shape of the pages of each state, by its number in the file, ascending.
+/// The kind of each state and the shape of its pages, by its number in the file, ascending.
 #[derive(Debug)]
-pub(super) struct Shapes(Vec<(u16, Option<Fixed>)>);
+pub(super) struct Shapes(Vec<(u16, StateKind, Option<Fixed>)>);
 
 impl Shapes {
     pub(super) fn of(header: &SegmentHeader, footer: &FooterView<'_>) -> Self {
         let frame_size = usize::try_from(header.frame_size()).unwrap_or(0);
         let shape = |state: StateEntry<'_>| {
-            (state.state_id, Fixed::of_widths(frame_size, state.key_width, state.value_width))
+            let kind = StateKind::of_number(state.kind);
+            (state.state_id, kind, Fixed::of_widths(frame_size, state.key_width, state.value_width))
         };
         Self(footer.states().map(shape).collect())
     }
 
-    fn get(&self, state: u16) -> Option<Fixed> {
-        let at = self.0.binary_search_by_key(&state, |(state, _)| *state).ok()?;
-        self.0.get(at)?.1
+    fn get(&self, state: u16) -> (StateKind, Option<Fixed>) {
+        let at = self.0.binary_search_by_key(&state, |(state, ..)| *state);
+        let shape = at.ok().and_then(|at| self.0.get(at));
+        shape.map_or((StateKind::Hash, None), |(_, kind, fixed)| (*kind, *fixed))
     }
 }
 
@@ -73,13 +75,13 @@ impl PageChecker<'_> {
         let epoch = u64::from(header.epoch.get());
         expect("epoch of a page", self.header.epoch.min(epoch), epoch)?;
         view.check()?;
-        match view {
-            PageView::Hash(_) => check_records(frame, self.hasher, self.shapes.get(*state)),
-            PageView::Overflow(_) => Ok(false),
-            PageView::Tree(_) => Err(FormatError::Unsupported {
-                what: "page type in a segment",
-                value: header.page_type.get().into(),
-            }),
+        match (view, self.shapes.get(*state)) {
+            (PageView::Hash(_), (StateKind::Hash, fixed)) => check_records(frame, self.hasher, fixed),
+            (PageView::Tree(page), (StateKind::Ordered, _)) => check_entries(&page),
+            (PageView::Overflow(_), _) => Ok(false),
+            (PageView::Hash(_) | PageView::Tree(_), (kind, _)) => {
+                Err(corrupt("kind of a page's state", kind.number().into(), header.page_type.get().into()))
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use super::page::{PageChecker, Shapes};
 use super::source::{SegmentMeta, SegmentSource};
 use crate::arena::ArenaHandle;
 use crate::codec::CodecId;
-use crate::heap::{Hasher, Heap, HeapError, HeapOptions, StateId};
+use crate::heap::{Hasher, Heap, HeapError, HeapOptions, StateId, StateKind};
 
 /// What a restore did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -241,7 +241,7 @@ fn put_entries<D: Disk, A: ArenaHandle>(
     let pages = source.read_key_group(row, checker)?;
     let group = KeyGroup(row.key_group.get());
     stats.entries += pages.entries(&mut |state, key, value| {
-        heap.put(states.get(state)?, group, key, value)?;
+        heap.put_any(states.get(state)?, group, key, value)?;
         Ok(())
     })?;
     stats.key_groups += 1;
@@ -275,7 +275,8 @@ pub(super) fn register<A: ArenaHandle>(
     let key = CodecId { name, version, width };
     let (name, version, width) = (state.value_codec, state.value_codec_version, state.value_width);
     let value = CodecId { name, version, width };
-    heap.register_distributed(state.distribution, (state.operator, state.state), key, value)
+    let kind = (StateKind::of_number(state.kind), state.distribution);
+    heap.register_as(kind, (state.operator, state.state), key, value)
 }
 
 fn find<T: Copy>(states: &[(u16, T)], id: u16) -> Result<T, FormatError> {

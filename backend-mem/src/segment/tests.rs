@@ -211,6 +211,74 @@ fn long_runs_go_out_where_they_lie() {
     assert!(entries_of(&restored.freeze().unwrap()) == expected);
 }
 
+/// An ordered state with keys that share beginnings, some of them and of the values in chains.
+fn fill_ordered(heap: &mut Heap, count: u32) -> StateId {
+    let state = heap.register_ordered("op", "ordered", BYTES, BYTES).unwrap();
+    let groups = heap.options().key_groups;
+    for (number, group) in (0..count).zip(groups.iter().cycle()) {
+        let mut key = b"a shared front ".to_vec();
+        key.resize(if number % 40 == 0 { 9000 } else { 15 + (number % 3) as usize }, b'.');
+        key.extend_from_slice(&number.wrapping_mul(0x9e37_79b9).to_le_bytes());
+        let value = vec![7; if number % 50 == 0 { 5000 } else { (number % 20) as usize }];
+        heap.ordered_put(state, group, &key, &value).unwrap();
+    }
+    state
+}
+
+#[test]
+fn trees_are_taken_over_and_go_on() {
+    for (frame_size, count) in [(256, 700), (1024, 3_000), (4096, 8_000)] {
+        let mut heap = filled(frame_size, 0..=3, 100);
+        fill_ordered(&mut heap, count);
+        let snapshot = heap.freeze().unwrap();
+        let expected = entries_of(&snapshot);
+        let mut disk = TestDisk::new();
+        let segment = write(&mut disk, snapshot, "s.seg");
+        let verified = verify_segment(&mut disk, "s.seg", &segment).unwrap();
+        assert_eq!((verified.entries, verified.states), (expected.len() as u64, 4));
+
+        let mut restored = self::heap(frame_size, 0..=3);
+        let stats = restore_segment(&mut disk, "s.seg", &segment, range(0..=3), &mut restored).unwrap();
+        assert_eq!((stats.entries, stats.key_groups_adopted), (expected.len() as u64, 4));
+        let first = restored.freeze().unwrap();
+        assert!(entries_of(&first) == expected, "frame size {frame_size}");
+        // What was taken over can be changed, and a snapshot of it stays as it was.
+        let state = restored.state("op", "ordered").unwrap();
+        let mut changed = expected.clone();
+        changed.retain(|(name, group, key), _| {
+            let goes = name == "ordered" && key.last().is_some_and(|byte| byte % 3 == 0);
+            if goes {
+                assert!(restored.ordered_remove(state, KeyGroup(*group), key).unwrap());
+            }
+            !goes
+        });
+        for number in 0..500_u32 {
+            let key = [b"a shared ", number.wrapping_mul(0x9e37_79b9).to_le_bytes().as_slice()].concat();
+            restored.ordered_put(state, KeyGroup(1), &key, b"new").unwrap();
+            changed.insert(("ordered".to_string(), 1, key), b"new".to_vec());
+        }
+        assert!(entries_of(&first) == expected, "frame size {frame_size}");
+        assert!(entries_of(&restored.freeze().unwrap()) == changed, "frame size {frame_size}");
+
+        let mut other = self::heap(if frame_size == 4096 { 512 } else { 4096 }, 0..=3);
+        let stats = restore_segment(&mut disk, "s.seg", &segment, range(0..=3), &mut other).unwrap();
+        assert_eq!((stats.entries, stats.key_groups_adopted), (expected.len() as u64, 0));
+        assert!(entries_of(&other.freeze().unwrap()) == expected, "frame size {frame_size}");
+    }
+}
+
+#[test]
+fn a_state_of_another_kind_is_refused() {
+    let mut heap = heap(256, 0..=3);
+    fill_ordered(&mut heap, 10);
+    let mut disk = TestDisk::new();
+    let segment = write(&mut disk, heap.freeze().unwrap(), "s.seg");
+    let mut other = self::heap(256, 0..=3);
+    other.register("op", "ordered", BYTES, BYTES).unwrap();
+    let error = restore_segment(&mut disk, "s.seg", &segment, range(0..=3), &mut other).unwrap_err();
+    assert!(matches!(error.cause, RestoreCause::Heap(HeapError::OtherKind { .. })), "{error}");
+}
+
 #[test]
 fn a_new_heap_costs_one_block_and_many_small_key_groups_little() {
     let mut disk = TestDisk::new();

@@ -7,7 +7,7 @@ use std::vec::Vec;
 use slackwater_core::format::FormatError;
 use slackwater_core::format::page::{
     Content, FRAME_SIZE_MAX, FRAME_SIZE_MIN, NO_PAGE, OverflowPage, OverflowRef, PAGE_TYPE_HASH,
-    PAGE_TYPE_HASH_FIXED, PageView,
+    PAGE_TYPE_HASH_FIXED, PageView, TreePage,
 };
 use slackwater_core::format::segment::{IndexRow, SectionHead};
 
@@ -16,6 +16,8 @@ use crate::heap::grow::{DEPTH_MAX, DEPTH_SLACK, directory_lpn};
 pub(crate) use crate::heap::page::Fixed;
 use crate::heap::page::{Layout, Page, slots_usable};
 use crate::heap::tables::LPN_OVERFLOW;
+
+mod tree;
 
 /// A page that passed for one, as far as it can be told alone.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +87,20 @@ pub(crate) fn check_records(bytes: &[u8], hasher: Hasher, shape: Option<Fixed>) 
     Ok(has_chains)
 }
 
+/// Checks that the records of an ordered page, which has passed [`PageView::check`], do not overlap. Says whether
+/// any of them refers to a chain.
+pub(crate) fn check_entries(page: &TreePage<'_>) -> Result<bool, FormatError> {
+    let (mut taken, mut has_chains) = (Taken::default(), false);
+    for (slot, entry) in page.slots().iter().zip(page.entries()) {
+        let offset = usize::from(slot.offset.get());
+        if !taken.take(offset, entry.record_len()) {
+            return Err(corrupt("record that overlaps another", offset, 0, 1));
+        }
+        has_chains |= entry.has_chains();
+    }
+    Ok(has_chains)
+}
+
 fn is_hash_page(row: &IndexRow) -> bool {
     matches!(u16::from(row.kind), PAGE_TYPE_HASH | PAGE_TYPE_HASH_FIXED)
 }
@@ -141,10 +157,14 @@ impl<'a, F: Fn(&IndexRow) -> CheckedPage<'a>> SectionPages<'a, F> {
     /// Checks all of it. Memory: the longest key in a chain, a few bytes for each page.
     pub(crate) fn check(&mut self, hasher: Hasher) -> Result<(), Defect> {
         let (of_directory, linked) = self.rows.split_at(self.linked);
-        self.check_directory(of_directory)?;
         let mut entries = 0;
-        for row in of_directory {
-            entries += self.check_bucket(row, hasher)?;
+        if self.head.root_lpn == 0 {
+            self.check_directory(of_directory)?;
+            for row in of_directory {
+                entries += self.check_bucket(row, hasher)?;
+            }
+        } else if let Some(row) = self.rows.first() {
+            entries = self.check_tree(row)?;
         }
         if let Some((row, _)) = linked.iter().zip(&self.seen).find(|(_, seen)| !**seen) {
             return Err(defect(row, "page that nothing refers to", 1, 0));

@@ -19,8 +19,8 @@ pub(super) struct GroupPlan {
     key_group: u16,
     first_frame: u32,
     pages: Vec<(StateId, IndexRow)>,
-    /// Entries of each state that has pages.
-    entries: Vec<(StateId, u64)>,
+    /// Entries of each state that has pages, and the root of its tree.
+    entries: Vec<(StateId, u64, u32)>,
     /// Pages whose checksum is known.
     summed: usize,
 }
@@ -40,7 +40,8 @@ impl GroupPlan {
             let before = pages.len();
             pages.extend(snapshot.pages(*state, group).map(|page| (*state, page)));
             if pages.len() > before {
-                entries.push((*state, snapshot.group_len(*state, group).into()));
+                let root = snapshot.group_root(*state, group);
+                entries.push((*state, snapshot.group_len(*state, group).into(), root));
             }
         }
         pages.sort_unstable_by_key(|(_, page)| page.bytes().as_ptr().addr());
@@ -89,12 +90,12 @@ impl GroupPlan {
         let mut encoder = IndexEncoder::new(out, header, self.key_group);
         let mut rows = Vec::new();
         let mut rest = self.pages.as_slice();
-        for (state, entry_count) in &self.entries {
+        for (state, entry_count, root) in &self.entries {
             let (section, behind) = rest.split_at(rest.partition_point(|(id, _)| id <= state));
             rest = behind;
             rows.clear();
             rows.extend(section.iter().map(|(_, row)| *row));
-            let head = section_head(*state, *entry_count, &rows)?;
+            let head = section_head(*state, (*entry_count, *root), &rows)?;
             encoder.section(head, &rows).map_err(|_| "an index")?;
         }
         let mut row = KeyGroupRow {
@@ -116,7 +117,11 @@ fn frame_size(header: &SegmentHeader) -> usize {
     1 << header.frame_size_log2
 }
 
-fn section_head(state: StateId, entry_count: u64, rows: &[IndexRow]) -> Result<SectionHead, &'static str> {
+fn section_head(
+    state: StateId,
+    (entry_count, root): (u64, u32),
+    rows: &[IndexRow],
+) -> Result<SectionHead, &'static str> {
     let above = rows.last().map_or(0, |row| row.lpn.get()).checked_add(1).ok_or("more pages than 2^32")?;
     Ok(SectionHead {
         state_id: state.0.into(),
@@ -125,7 +130,7 @@ fn section_head(state: StateId, entry_count: u64, rows: &[IndexRow]) -> Result<S
         row_count: 0.into(),
         entry_count: entry_count.into(),
         next_lpn: above.into(),
-        root_lpn: 0.into(),
+        root_lpn: root.into(),
     })
 }
 

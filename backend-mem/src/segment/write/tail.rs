@@ -3,8 +3,8 @@
 use std::vec::Vec;
 
 use slackwater_core::format::segment::{
-    FooterEncoder, FooterHead, FooterTotals, IndexRow, KeyGroupRow, STATE_KIND_HASH, SectionHead,
-    SegmentHeader, SegmentTrailer, SegmentTrailerLayout, StateEntry, StateHead,
+    FooterEncoder, FooterHead, FooterTotals, IndexRow, KeyGroupRow, SectionHead, SegmentHeader,
+    SegmentTrailer, SegmentTrailerLayout, StateEntry, StateHead,
 };
 use slackwater_core::key_group::KeyGroup;
 use zerocopy::IntoBytes;
@@ -89,7 +89,7 @@ impl Tail {
 fn entry<'s>(state: &StateView<'s>) -> StateEntry<'s> {
     StateEntry {
         state_id: state.id.0,
-        kind: STATE_KIND_HASH,
+        kind: state.kind.number(),
         distribution: state.distribution,
         operator: state.operator,
         state: state.name,

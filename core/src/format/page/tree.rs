@@ -229,6 +229,12 @@ impl<'a> TreePage<'a> {
 }
 
 impl TreeEntry<'_> {
+    /// Whether its key or its value goes on in a chain.
+    #[must_use]
+    pub const fn has_chains(&self) -> bool {
+        self.key.chain.is_some() || matches!(self.value, Content::Overflow(_))
+    }
+
     /// Bytes that its record takes in the page.
     #[must_use]
     #[inline]

@@ -4,7 +4,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::checksum::{Checksum, Identity, PART_INDEX};
 use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
 use super::super::layout::layout;
-use super::super::page::{PAGE_TYPE_HASH, PAGE_TYPE_HASH_FIXED, PAGE_TYPE_OVERFLOW};
+use super::super::page::{
+    PAGE_TYPE_HASH, PAGE_TYPE_HASH_FIXED, PAGE_TYPE_INNER, PAGE_TYPE_LEAF, PAGE_TYPE_OVERFLOW,
+};
 use super::super::sink::Sink;
 use super::{EncodeError, KeyGroupRow, SegmentHeader};
 
@@ -13,7 +15,8 @@ layout! {
     pub struct SectionHead {
         /// The state.
         pub state_id: U16,
-        /// Leading bits of the hash that the state's directory of this key group uses.
+        /// Leading bits of the hash that the state's directory of this key group uses; of an ordered state the level
+        /// of the root.
         pub depth: u8,
         /// 0.
         pub reserved: u8,
@@ -23,7 +26,7 @@ layout! {
         pub entry_count: U64,
         /// An lpn above all that are in use.
         pub next_lpn: U32,
-        /// Root of a tree: 0.
+        /// Root of the tree of an ordered state; 0 for one found by hash.
         pub root_lpn: U32,
     }
 }
@@ -33,7 +36,7 @@ layout! {
     pub struct IndexRow {
         /// The page.
         pub lpn: U32,
-        /// Its local depth; 0 for an overflow page.
+        /// Its local depth, or of an ordered page its level; 0 for an overflow page.
         pub depth: u8,
         /// Its page type.
         pub kind: u8,
@@ -112,7 +115,10 @@ impl Section<'_> {
     fn check(&self, at: usize, row: &KeyGroupRow) -> Result<(), FormatError> {
         expect_within("depth", at, (0, 64), u64::from(self.head.depth))?;
         expect_eq("reserved byte of a section", at, 0, u64::from(self.head.reserved))?;
-        expect_eq("root of a section", at, 0, u64::from(self.head.root_lpn.get()))?;
+        let root = self.head.root_lpn.get();
+        if root != 0 && self.rows.binary_search_by_key(&root, |entry| entry.lpn.get()).is_err() {
+            return Err(corrupt("root of a section", at, 0, root.into()));
+        }
         expect_within("rows of a section", at, (1, u32::MAX.into()), self.rows.len() as u64)?;
         let mut lpns_from = 0_u64;
         let row_starts = (at.saturating_add(SectionHead::LEN)..).step_by(IndexRow::LEN);
@@ -136,8 +142,8 @@ impl IndexRow {
             });
         }
         let depth_max = match u16::from(self.kind) {
-            PAGE_TYPE_HASH_FIXED | PAGE_TYPE_HASH => depth_max,
-            PAGE_TYPE_OVERFLOW => 0,
+            PAGE_TYPE_HASH_FIXED | PAGE_TYPE_HASH | PAGE_TYPE_INNER => depth_max,
+            PAGE_TYPE_LEAF | PAGE_TYPE_OVERFLOW => 0,
             other => return Err(FormatError::Unsupported { what: "kind of page", value: other.into() }),
         };
         expect_within("local depth in an index", at, (0, depth_max.into()), self.depth.into())?;
