@@ -12,6 +12,7 @@ mod error;
 mod group;
 mod grow;
 mod hash;
+mod merge;
 mod ordered;
 mod overflow;
 mod page;

@@ -88,7 +88,7 @@ impl<A: ArenaHandle> Heap<A> {
     }
 
     /// Writes a page anew without garbage and with so many slots.
-    fn rebuild(&mut self, at: Group, page: PageAt, slots: usize) -> Result<(), HeapError> {
+    pub(super) fn rebuild(&mut self, at: Group, page: PageAt, slots: usize) -> Result<(), HeapError> {
         let frame = self.writable_page(at, page)?;
         self.frames.save(frame).ok_or(BROKEN)?;
         let header = Page::new(self.frames.view().frame(frame)).ok_or(BROKEN)?.header();

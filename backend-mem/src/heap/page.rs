@@ -37,7 +37,7 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    const fn slots(self) -> usize {
+    pub(super) const fn slots(self) -> usize {
         match self {
             Self::Records { slots } => slots,
             Self::Fixed(fixed) => fixed.slots,
@@ -237,6 +237,10 @@ impl<'a> Page<'a> {
             .filter_map(move |slot| page.place_in(layout, slot))
     }
 
+    pub(super) const fn frame_size(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn count(&self) -> usize {
         usize::from(self.header.n_used.get())
     }
@@ -247,7 +251,7 @@ impl<'a> Page<'a> {
         above.saturating_sub(usize::from(self.header.garbage.get()))
     }
 
-    fn free_bytes(&self) -> usize {
+    pub(super) fn free_bytes(&self) -> usize {
         usize::from(self.header.heap_top.get()).saturating_sub(records_offset_min(self.slots()))
     }
 

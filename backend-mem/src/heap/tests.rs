@@ -15,6 +15,7 @@ use crate::snapshot::{FrozenRun, Snapshot};
 mod cases;
 mod early_release;
 mod limits;
+mod memory;
 mod model;
 
 const BYTES: CodecId<'static> = CodecId::variable("bytes", 1);

@@ -7,8 +7,8 @@ use super::access::is_key;
 use super::group::{BROKEN, Group, PageAt};
 use super::overflow::chain_of;
 use super::page::{self, Fixed, Page, record_len};
-use super::tables::{self, directory_index};
-use super::{Heap, HeapError, StateId, StateKind, grow};
+use super::tables;
+use super::{Heap, HeapError, StateId, StateKind};
 use crate::arena::{ArenaHandle, FrameId};
 
 /// More steps than it takes to make room for any record.
@@ -239,8 +239,8 @@ impl<A: ArenaHandle> Heap<A> {
         self.count(at, false)?;
         if self.head(at).entries.get() == 0 {
             self.clear(at)?;
-        } else if self.merges(at, found.page.overflow_lpn, frame) {
-            self.merge(at, frame)?;
+        } else {
+            self.after_removal(at, hash, PageAt { frame, ..found.page })?;
         }
         Ok(true)
     }
@@ -260,50 +260,6 @@ impl<A: ArenaHandle> Heap<A> {
         }
         self.retire_overflow(at);
         *self.head_mut(at)? = tables::EMPTY_HEAD;
-        Ok(())
-    }
-
-    /// Whether a page is empty and its buddy of the same depth can take over its prefix at once.
-    fn merges(&self, at: Group, overflow_lpn: u32, frame: FrameId) -> bool {
-        let Some(page) = Page::new(self.frames.view().frame(frame)) else { return false };
-        let Some(buddy) = self.buddy(at, page) else { return false };
-        let Some(buddy_page) = Page::new(self.frames.view().frame(buddy)) else { return false };
-        overflow_lpn == 0
-            && page.count() == 0
-            && page.header().right_lpn == 0
-            && buddy_page.header().right_lpn == 0
-            && buddy_page.header().local_depth == page.header().local_depth
-            && self.frames.is_writable(buddy)
-    }
-
-    /// The page whose prefix differs in the last bit.
-    fn buddy(&self, at: Group, page: Page<'_>) -> Option<FrameId> {
-        let header = page.header();
-        let bit = (1_u64 << 63) >> header.local_depth.checked_sub(1)?;
-        let (frames, head) = (self.frames.view(), self.head(at));
-        Some(tables::directory_entry(
-            frames,
-            head,
-            directory_index(header.hash_prefix.get() ^ bit, head.depth),
-        ))
-    }
-
-    /// Gives an empty page's prefix to its buddy. The directory is writable if it must be, as the page is.
-    fn merge(&mut self, at: Group, frame: FrameId) -> Result<(), HeapError> {
-        if self.writable_directory(at).is_err() {
-            // Nothing is lost: the page stays, empty.
-            return Ok(());
-        }
-        let page = Page::new(self.frames.view().frame(frame)).ok_or(BROKEN)?;
-        let (prefix, depth) = (page.header().hash_prefix.get(), page.header().local_depth);
-        let buddy = self.buddy(at, page).ok_or(BROKEN)?;
-        let kept = prefix & !((1 << 63) >> (depth - 1));
-        let lpn = grow::directory_lpn(kept, depth - 1);
-        let bytes = self.frames.write(buddy).ok_or(BROKEN)?;
-        page::widen(bytes, (kept, depth - 1), lpn).ok_or(BROKEN)?;
-        self.set_directory(at, kept, depth - 1, buddy)?;
-        self.head_mut(at)?.pages -= 1;
-        self.frames.retire_of(at.group, frame);
         Ok(())
     }
 }

@@ -60,11 +60,6 @@ fn the_table_of_long_values_shrinks_when_they_are_gone() {
         let (mut heap, state) = heap(frame_size, 1);
         let part = vec![7; frame_size as usize];
         heap.put(state, KeyGroup(0), b"first", &part).unwrap();
-        // Makes as many pages as the same keys need below.
-        let short: Vec<_> =
-            (0..6_u8).map(|key| vec![key; 3]).chain((0..40_u8).map(|key| vec![key; 2])).collect();
-        short.iter().for_each(|key| heap.put(state, KeyGroup(0), key, &part).unwrap());
-        short.iter().for_each(|key| assert!(heap.remove(state, KeyGroup(0), key).unwrap()));
         let before = heap.memory_use().live_bytes;
         let large = vec![1; frame_size as usize * 3_000];
         let mut truth = Content::from([((0, b"first".to_vec()), part.clone())]);
@@ -90,15 +85,13 @@ fn the_table_of_long_values_shrinks_when_they_are_gone() {
         let after = heap.memory_use().live_bytes;
         // The last of the lasting values may have the last entries of the table.
         assert!(
-            after < before + 6 * 3 * u64::from(frame_size) + table,
+            after < before + 6 * 4 * u64::from(frame_size) + table,
             "{before} bytes before, {after} after"
         );
         for round in 0..6_u8 {
             assert!(heap.remove(state, KeyGroup(0), &[round; 3]).unwrap());
         }
-        // A few emptied hash pages more or less.
-        let after = heap.memory_use().live_bytes;
-        assert!(after <= before + 8 * u64::from(frame_size), "{before} bytes before, {after} after");
+        assert_eq!(heap.memory_use().live_bytes, before);
     }
 }
 
@@ -196,27 +189,6 @@ fn a_state_that_finds_no_memory_leaves_no_trace() {
     assert_eq!(heap.freeze().unwrap().states().count(), names + 1);
     heap.remove(state, KeyGroup(0), b"k").unwrap();
     heap.put(state, KeyGroup(0), b"k", b"w").unwrap();
-}
-
-#[test]
-fn filling_again_what_was_half_emptied_takes_no_more_memory() {
-    for frame_size in [256, 4096] {
-        let (mut heap, state) = heap(frame_size, 4);
-        let value = |number: u32| vec![1_u8; 8 + (number % 16) as usize];
-        let put = |heap: &mut Heap, number: u32| {
-            heap.put(state, KeyGroup((number % 4) as u16), &number.to_le_bytes(), &value(number)).unwrap();
-        };
-        (0..8_000).for_each(|number| put(&mut heap, number));
-        let full = heap.memory_use().live_bytes;
-        for round in 0..2 {
-            for number in (0..8_000_u32).filter(|number| (number / 4 + round) % 2 == 0) {
-                heap.remove(state, KeyGroup((number % 4) as u16), &number.to_le_bytes()).unwrap();
-            }
-            (0..8_000).for_each(|number| put(&mut heap, number));
-        }
-        let again = heap.memory_use().live_bytes;
-        assert!(again as f64 <= full as f64 * 1.15, "{full} bytes before, {again} after");
-    }
 }
 
 #[test]
