@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::heap::Value;
+use crate::state::StateError;
 
 mod bytes;
 mod name;
@@ -29,6 +30,12 @@ pub struct CodecId<'a> {
     pub version: u16,
     /// How many bytes every item takes, if all take the same.
     pub width: Option<u16>,
+}
+
+impl fmt::Display for CodecId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {}", self.name, self.version)
+    }
 }
 
 impl<'a> CodecId<'a> {
@@ -61,6 +68,33 @@ pub trait Codec: 'static {
 
     /// The hash that picks the item's key group: `hashCode()` of the same value in Java, where it has one.
     fn key_group_hash(item: &Self::Item) -> i32;
+
+    /// How values of another codec, an older version of this one for example, become values of this one; none if
+    /// they cannot. A restored state whose values are of another codec is rewritten by it when it is registered, all
+    /// of it or not at all. `stored` has no width where it is a part of another codec's name.
+    ///
+    /// Only values are rewritten. Other bytes of a key would belong elsewhere, so keys stay of their codec.
+    #[must_use]
+    fn migration(stored: CodecId<'_>) -> Option<Migration> {
+        let _none = stored;
+        None
+    }
+}
+
+/// Lends what takes the place of a value of another codec; [`migrate`] does it for two codecs.
+pub type Migration = fn(stored: &Value<'_>, new: &mut dyn FnMut(&[u8])) -> Result<(), StateError>;
+
+/// Decodes a value, converts it, and lends the encoding of what it became.
+///
+/// # Errors
+/// The value is not what `Old` writes, or `New` cannot encode what it became.
+pub fn migrate<Old: Decode, New: Decode>(
+    stored: &Value<'_>,
+    new: &mut dyn FnMut(&[u8]),
+    convert: impl FnOnce(Old::Owned) -> New::Owned,
+) -> Result<(), StateError> {
+    let converted = convert(Old::decode(stored)?);
+    Ok(New::encoded(New::borrow(&converted), new)?)
 }
 
 /// Turns bytes back into items.
@@ -89,8 +123,7 @@ pub struct Unencodable {
 
 impl fmt::Display for Unencodable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CodecId { name, version, .. } = self.codec;
-        write!(f, "codec {name} version {version} cannot encode an item: {}", self.what)
+        write!(f, "codec {} cannot encode an item: {}", self.codec, self.what)
     }
 }
 
@@ -107,12 +140,10 @@ pub struct Malformed {
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CodecId { name, version, .. } = self.codec;
         write!(
             f,
-            "{} bytes of state are not what codec {name} version {version} writes; register the codec \
-            that wrote them",
-            self.len
+            "{} bytes of state are not what codec {} writes; register the codec that wrote them",
+            self.len, self.codec
         )
     }
 }

@@ -17,6 +17,8 @@ mod ordered;
 mod overflow;
 mod page;
 mod register;
+#[cfg(feature = "std")]
+mod rewrite;
 pub(crate) mod scan;
 pub(crate) mod tables;
 mod tags;
@@ -30,6 +32,8 @@ pub(crate) use access::Slot;
 pub use error::{HeapError, StateId, StateKind};
 pub(crate) use hash::Hasher;
 pub use hash::hash_key;
+#[cfg(feature = "std")]
+pub use rewrite::Rewriting;
 pub use tree::Entries;
 pub use value::{Chunks, Value};
 
@@ -37,6 +41,8 @@ use crate::arena::{ArenaHandle, DefaultArena, FrameId, Geometry};
 use crate::codec::CodecId;
 use crate::frames::FrameStore;
 use crate::snapshot::Snapshot;
+#[cfg(feature = "std")]
+use crate::snapshot::StateView;
 
 /// What a heap is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +77,9 @@ pub struct Heap<A: ArenaHandle = DefaultArena> {
     root: FrameId,
     options: HeapOptions,
     hasher: Hasher,
+    /// How often values of a state were rewritten; a restore under way must not go on then.
+    #[cfg(feature = "std")]
+    rewrites: u32,
 }
 
 /// Where a scan stands.
@@ -110,7 +119,14 @@ impl<A: ArenaHandle> Heap<A> {
         let geometry = Geometry::new(arena.arena(), frame_size_log2, options.key_groups).ok_or(too_small)?;
         let mut frames = FrameStore::new(arena, geometry)?;
         let root = frames.take_zeroed(0)?;
-        Ok(Self { frames, root, options, hasher: Hasher::new(options.hash_seed) })
+        Ok(Self {
+            frames,
+            root,
+            options,
+            hasher: Hasher::new(options.hash_seed),
+            #[cfg(feature = "std")]
+            rewrites: 0,
+        })
     }
 
     /// What it was made with.
@@ -149,6 +165,12 @@ impl<A: ArenaHandle> Heap<A> {
     #[must_use]
     pub fn state(&self, operator: &str, state: &str) -> Option<StateId> {
         self.walk().state_named(operator, state).map(|known| known.id)
+    }
+
+    /// A registered state as it is now.
+    #[cfg(feature = "std")]
+    pub(crate) fn state_view(&self, state: StateId) -> Option<StateView<'_>> {
+        self.walk().row(state).ok().and_then(|_| self.walk().state(state))
     }
 
     /// Sets the value of a key.

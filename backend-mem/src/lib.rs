@@ -23,7 +23,9 @@ pub mod snapshot;
 pub mod state;
 
 pub use arena::{Arena, ArenaHandle, DefaultArena};
-pub use codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, PlainData, Unencodable, Utf8};
+pub use codec::{
+    Bytes, Codec, CodecId, Decode, Malformed, Migration, Plain, PlainData, Unencodable, Utf8, migrate,
+};
 #[cfg(feature = "std")]
 pub use disk::{MemDisk, MmapDisk};
 pub use heap::{Entries, Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, StateKind, Value};

@@ -37,6 +37,8 @@ mod error;
 mod expiring;
 mod expiry;
 mod list;
+#[cfg(feature = "std")]
+mod migration;
 mod namespace;
 mod reducing;
 #[cfg(test)]
@@ -46,6 +48,8 @@ mod value;
 pub use aggregating::{Aggregate, AggregatingState};
 #[doc(hidden)]
 pub use encoding::{Bare, Encoding, Stamped};
+#[cfg(feature = "std")]
+pub use error::RefusedCodec;
 pub use error::StateError;
 #[doc(hidden)]
 pub use expiring::Sweep;

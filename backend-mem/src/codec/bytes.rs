@@ -53,9 +53,7 @@ mod owned {
         type Owned = Vec<u8>;
 
         fn decode(value: &Value<'_>) -> Result<Vec<u8>, Malformed> {
-            let mut bytes = Vec::with_capacity(value.len());
-            value.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
-            Ok(bytes)
+            Ok(value.to_vec())
         }
 
         fn borrow(owned: &Vec<u8>) -> &[u8] {

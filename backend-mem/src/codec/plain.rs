@@ -4,7 +4,7 @@ use slackwater_core::key_group::{hash_of_bool, hash_of_bytes, hash_of_i32, hash_
 use zerocopy::little_endian::{F32, F64, I16, I32, I64, I128, U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, TryFromBytes};
 
-use super::{Codec, CodecId, Decode, Malformed, Unencodable};
+use super::{Codec, CodecId, Decode, Malformed, Migration, Unencodable};
 use crate::heap::Value;
 
 /// Data of a fixed size, stored as the bytes of [`PlainData::Wire`].
@@ -27,6 +27,13 @@ pub trait PlainData: Copy + 'static {
     /// Back from the stored form; none if no value has it.
     fn from_wire(wire: Self::Wire) -> Option<Self>;
 
+    /// As [`Codec::migration`].
+    #[must_use]
+    fn migration(stored: CodecId<'_>) -> Option<Migration> {
+        let _none = stored;
+        None
+    }
+
     /// As [`Codec::key_group_hash`]; by default that of the bytes.
     fn key_group_hash(self) -> i32 {
         hash_of_bytes(self.to_wire().as_bytes())
@@ -46,6 +53,10 @@ impl<T: PlainData> Codec for Plain<T> {
     #[inline]
     fn key_group_hash(item: &T) -> i32 {
         item.key_group_hash()
+    }
+
+    fn migration(stored: CodecId<'_>) -> Option<Migration> {
+        T::migration(stored)
     }
 }
 

@@ -117,15 +117,50 @@ impl<A: ArenaHandle> Heap<A> {
         key: CodecId<'_>,
         value: CodecId<'_>,
     ) -> Result<StateId, HeapError> {
-        let names = [operator, state, key.name, value.name];
-        if let Some(name) = names.into_iter().find(|name| name.len() > NAME_LEN_MAX) {
-            return Err(HeapError::NameTooLong { len: name.len(), len_max: NAME_LEN_MAX });
-        }
         let count = self.walk().states();
         let Ok(id) = u16::try_from(count).map(StateId) else {
             return Err(HeapError::TooManyStates { count_max: STATES_MAX });
         };
+        Self::check_names([operator, state, key.name, value.name])?;
         self.widen_root(count)?;
+        let run = self.new_description([operator, state], key, value)?;
+        self.set_row(id, (kind, distribution), (run, FrameId::NONE), (key.width, value.width))?;
+        self.set_number(self.root, 0, count + 1)?;
+        Ok(id)
+    }
+
+    /// Gives a state's values another codec. Its entries must be written anew.
+    #[cfg(feature = "std")]
+    pub(super) fn set_value_codec(&mut self, id: StateId, value: CodecId<'_>) -> Result<(), HeapError> {
+        let known = self.walk().state(id).ok_or(HeapError::UnknownState { state: id })?;
+        let (kept_as, key_width) = ((known.kind, known.distribution), known.key.width);
+        let names = [known.operator, known.name, known.key.name].map(std::string::String::from);
+        let [operator, name, key_name] = &names;
+        let key = CodecId { name: key_name, version: known.key.version, width: key_width };
+        Self::check_names([value.name; 4])?;
+        self.root = self.frames.make_writable(self.root)?;
+        let run = self.new_description([operator, name], key, value)?;
+        let (old, table) = (self.walk().description(id), self.walk().table(id));
+        self.set_row(id, kept_as, (run, table), (key_width, value.width))?;
+        self.frames.retire(old);
+        Ok(())
+    }
+
+    fn check_names(names: [&str; 4]) -> Result<(), HeapError> {
+        match names.into_iter().find(|name| name.len() > NAME_LEN_MAX) {
+            Some(name) => Err(HeapError::NameTooLong { len: name.len(), len_max: NAME_LEN_MAX }),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a description.
+    fn new_description(
+        &mut self,
+        [operator, state]: [&str; 2],
+        key: CodecId<'_>,
+        value: CodecId<'_>,
+    ) -> Result<FrameId, HeapError> {
+        let names = [operator, state, key.name, value.name];
         let bytes = NAMES_AT + names.iter().map(|name| name.len()).sum::<usize>();
         let run = self.frames.take_zeroed(self.order_of_bytes(bytes))?;
         let lens = names.map(|name| u16::try_from(name.len()).unwrap_or(0));
@@ -134,9 +169,7 @@ impl<A: ArenaHandle> Heap<A> {
         let numbers =
             [operator_len, state_len, key_len, key.version, value_len, value.version, key_width, value_width];
         self.describe(run, numbers, names).ok_or(BROKEN)?;
-        self.set_row(id, (kind, distribution), run, (key.width, value.width))?;
-        self.set_number(self.root, 0, count + 1)?;
-        Ok(id)
+        Ok(run)
     }
 
     /// Makes the root writable, with room for one more state than there are.
@@ -155,7 +188,7 @@ impl<A: ArenaHandle> Heap<A> {
         &mut self,
         id: StateId,
         (kind, distribution): (StateKind, Distribution),
-        description: FrameId,
+        (description, table): (FrameId, FrameId),
         (key_width, value_width): (Option<u16>, Option<u16>),
     ) -> Result<(), HeapError> {
         let frame_size = self.frames.geometry().frame_size();
@@ -166,7 +199,7 @@ impl<A: ArenaHandle> Heap<A> {
         let width = |width: Option<u16>| width.filter(|_| fixed.is_some()).unwrap_or(0);
         let row = StateRow {
             description: description.0.into(),
-            table: 0.into(),
+            table: table.0.into(),
             kind: kind.number(),
             distribution: distribution.number(),
             slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),

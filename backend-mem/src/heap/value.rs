@@ -121,6 +121,15 @@ impl<'a> Value<'a> {
         self.split_at_checked(prefix.len()).is_some_and(|(front, _)| front.is(prefix))
     }
 
+    /// The bytes in memory of their own.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn to_vec(&self) -> std::vec::Vec<u8> {
+        let mut bytes = std::vec::Vec::with_capacity(self.len());
+        self.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
+        bytes
+    }
+
     /// Whether the bytes are `other`.
     #[must_use]
     pub fn is(&self, mut other: &[u8]) -> bool {

@@ -245,8 +245,8 @@ impl<A: ArenaHandle> Heap<A> {
         Ok(true)
     }
 
-    /// Gives back everything of a key group without entries.
-    fn clear(&mut self, at: Group) -> Result<(), HeapError> {
+    /// Gives back everything of a key group, whose entries are not counted any more.
+    pub(super) fn clear(&mut self, at: Group) -> Result<(), HeapError> {
         let head = *self.head(at);
         let mut index = 0;
         while index < 1_usize << head.depth {

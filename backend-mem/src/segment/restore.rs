@@ -74,6 +74,8 @@ pub struct SegmentRestore {
     adopts: bool,
     /// Those that are wanted, ascending.
     rows: Vec<KeyGroupRow>,
+    /// As it was when the states were made known.
+    rewrites: u32,
     /// Which of them are restored.
     is_restored: Vec<bool>,
     /// All before this one are.
@@ -123,9 +125,9 @@ impl SegmentRestore {
         let hasher = if same_hash { heap.hasher() } else { Hasher::new(meta.header.hash_seed) };
         let rows = meta.key_groups(range)?;
         let is_restored = vec![false; rows.len()];
-        let (path, adopts) = (String::from(path), epoch.is_some());
+        let (path, adopts, rewrites) = (String::from(path), epoch.is_some(), heap.rewrites());
         let stats = RestoreStats::default();
-        Ok(Self { path, meta, states, shapes, hasher, adopts, rows, is_restored, next: 0, stats })
+        Ok(Self { path, meta, states, shapes, hasher, adopts, rows, rewrites, is_restored, next: 0, stats })
     }
 
     /// What has been done so far.
@@ -203,6 +205,9 @@ impl SegmentRestore {
         heap: &mut Heap<A>,
         batch: Range<usize>,
     ) -> Result<(), RestoreCause> {
+        if heap.rewrites() != self.rewrites {
+            return Err(RestoreCause::Rewritten);
+        }
         let rows = self.rows.get(batch).unwrap_or_default();
         let mut source = SegmentSource::open(disk, &self.path, &self.meta)?;
         let checker = PageChecker { header: self.meta.header, hasher: self.hasher, shapes: &self.shapes };

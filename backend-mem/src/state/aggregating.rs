@@ -1,4 +1,5 @@
 use slackwater_core::key_group::MaxParallelism;
+use slackwater_core::time::{Millis, Now};
 
 use super::encoding::{AggregatingOf, Bare, Stamped};
 use super::expiring::{CanExpire, Expiring};
@@ -55,9 +56,9 @@ impl<K: Codec, F: Aggregate, N: Namespace> AggregatingState<K, F, N> {
     ) -> Result<Self, StateError> {
         let entries = Entries::register::<AggregatingOf<Bare<F::Accumulator>>, A>(
             heap,
-            operator,
-            name,
+            (operator, name),
             max_parallelism,
+            Millis(0),
         )?;
         Ok(Self { accumulators: ValueState::new(entries, Never), function })
     }
@@ -72,15 +73,16 @@ impl<K: Codec, F: Aggregate, N: Namespace> AggregatingState<K, F, N> {
         name: &str,
         max_parallelism: MaxParallelism,
         ttl: TimeToLive,
+        now: Now,
         function: F,
     ) -> Result<Expiring<Self>, StateError> {
         let entries = Entries::register::<AggregatingOf<Stamped<F::Accumulator>>, A>(
             heap,
-            operator,
-            name,
+            (operator, name),
             max_parallelism,
+            now.wall,
         )?;
-        Ok(Expiring::new(Self { accumulators: ValueState::new(entries, Never), function }, ttl))
+        Ok(Expiring::new(Self { accumulators: ValueState::new(entries, Never), function }, ttl, now))
     }
 
     /// What the values of a key come to; none if there was none.

@@ -1,5 +1,6 @@
 //! How the values of a state are stored: items as their codec writes them, with a time if they expire, framed in
-//! a list. The registry names all of it, and knows by it what a restored state holds.
+//! a list. The registry names all of it, and a restored state is known by that name: it is of the same encoding, or
+//! it is rewritten, or it is refused.
 
 use core::marker::PhantomData;
 

@@ -2,11 +2,10 @@ use core::marker::PhantomData;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
 
-use super::encoding::Encoding;
 use super::{Namespace, StateError};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Unencodable};
-use crate::heap::{Heap, HeapError, StateId, Value};
+use crate::heap::{Heap, StateId, Value};
 
 /// The entries of a state: which one it is and how its keys are stored.
 pub(crate) struct Entries<K: ?Sized, N> {
@@ -17,14 +16,18 @@ pub(crate) struct Entries<K: ?Sized, N> {
 
 impl<K: Codec, N: Namespace> Entries<K, N> {
     /// Makes a state known whose values are stored as `T`.
-    pub(crate) fn register<T: Encoding, A: ArenaHandle>(
+    #[cfg(not(feature = "std"))]
+    pub(super) fn register<T: super::encoding::Encoding, A: ArenaHandle>(
         heap: &mut Heap<A>,
-        operator: &str,
-        name: &str,
+        (operator, name): (&str, &str),
         max_parallelism: MaxParallelism,
-    ) -> Result<Self, HeapError> {
-        let id = heap.register(operator, name, N::key_id::<K>(), T::ID)?;
-        Ok(Self { id, max_parallelism, _codecs: PhantomData })
+        _now: slackwater_core::time::Millis,
+    ) -> Result<Self, StateError> {
+        Ok(Self::new(heap.register(operator, name, N::key_id::<K>(), T::ID)?, max_parallelism))
+    }
+
+    pub(super) const fn new(id: StateId, max_parallelism: MaxParallelism) -> Self {
+        Self { id, max_parallelism, _codecs: PhantomData }
     }
 
     /// Lends the key group and the stored key to `with`.

@@ -65,8 +65,8 @@ pub trait Sweep {
 }
 
 impl<S: CanExpire> Expiring<S> {
-    pub(super) fn new(state: S, ttl: TimeToLive) -> Self {
-        Self { state, ttl, latest: Millis(0), cursor: ScanCursor::default() }
+    pub(super) fn new(state: S, ttl: TimeToLive, now: Now) -> Self {
+        Self { state, ttl, latest: now.wall, cursor: ScanCursor::default() }
     }
 
     /// The state as it is now by the wall clock, or at the latest time this handle was told, if that is later.

@@ -1,6 +1,7 @@
 use core::marker::PhantomData;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism};
+use slackwater_core::time::{Millis, Now};
 
 use super::encoding::{Bare, Encoding, ListOf, Stamped};
 use super::expiring::{CanExpire, Expiring, Sweep};
@@ -35,7 +36,8 @@ impl<K: Codec, V: Decode, N: Namespace> ListState<K, V, N> {
         name: &str,
         max_parallelism: MaxParallelism,
     ) -> Result<Self, StateError> {
-        let entries = Entries::register::<ListOf<Bare<V>>, A>(heap, operator, name, max_parallelism)?;
+        let entries =
+            Entries::register::<ListOf<Bare<V>>, A>(heap, (operator, name), max_parallelism, Millis(0))?;
         Ok(Self::new(entries, Never))
     }
 
@@ -49,9 +51,11 @@ impl<K: Codec, V: Decode, N: Namespace> ListState<K, V, N> {
         name: &str,
         max_parallelism: MaxParallelism,
         ttl: TimeToLive,
+        now: Now,
     ) -> Result<Expiring<Self>, StateError> {
-        let entries = Entries::register::<ListOf<Stamped<V>>, A>(heap, operator, name, max_parallelism)?;
-        Ok(Expiring::new(Self::new(entries, Never), ttl))
+        let entries =
+            Entries::register::<ListOf<Stamped<V>>, A>(heap, (operator, name), max_parallelism, now.wall)?;
+        Ok(Expiring::new(Self::new(entries, Never), ttl, now))
     }
 
     /// The elements of a key in the order in which they were added; none if there is no list.
@@ -201,7 +205,7 @@ fn push_value(scratch: &mut Scratch, value: Value<'_>) -> Result<(), Full> {
 
 /// What a list holds, element by element; the length of the rest where there is no element.
 #[derive(Clone, Copy, Debug)]
-struct Elements<'h>(Value<'h>);
+pub(super) struct Elements<'h>(pub(super) Value<'h>);
 
 impl<'h> Iterator for Elements<'h> {
     type Item = Result<Value<'h>, usize>;

@@ -1,4 +1,5 @@
 use slackwater_core::key_group::MaxParallelism;
+use slackwater_core::time::{Millis, Now};
 
 use super::encoding::{Bare, ReducingOf, Stamped};
 use super::expiring::{CanExpire, Expiring};
@@ -32,7 +33,8 @@ impl<K: Codec, V: Decode, N: Namespace> ReducingState<K, V, N> {
         max_parallelism: MaxParallelism,
         reduce: fn(V::Owned, V::Owned) -> V::Owned,
     ) -> Result<Self, StateError> {
-        let entries = Entries::register::<ReducingOf<Bare<V>>, A>(heap, operator, name, max_parallelism)?;
+        let entries =
+            Entries::register::<ReducingOf<Bare<V>>, A>(heap, (operator, name), max_parallelism, Millis(0))?;
         Ok(Self { values: ValueState::new(entries, Never), reduce })
     }
 
@@ -46,10 +48,16 @@ impl<K: Codec, V: Decode, N: Namespace> ReducingState<K, V, N> {
         name: &str,
         max_parallelism: MaxParallelism,
         ttl: TimeToLive,
+        now: Now,
         reduce: fn(V::Owned, V::Owned) -> V::Owned,
     ) -> Result<Expiring<Self>, StateError> {
-        let entries = Entries::register::<ReducingOf<Stamped<V>>, A>(heap, operator, name, max_parallelism)?;
-        Ok(Expiring::new(Self { values: ValueState::new(entries, Never), reduce }, ttl))
+        let entries = Entries::register::<ReducingOf<Stamped<V>>, A>(
+            heap,
+            (operator, name),
+            max_parallelism,
+            now.wall,
+        )?;
+        Ok(Expiring::new(Self { values: ValueState::new(entries, Never), reduce }, ttl, now))
     }
 
     /// What was folded for a key; none if nothing was.

@@ -7,11 +7,12 @@ use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
 
 use super::*;
 use crate::codec::{Bytes, Codec, CodecId, Decode, Malformed, Plain, Utf8};
-use crate::heap::{Heap, HeapError, HeapOptions};
+use crate::heap::{Heap, HeapOptions};
 
 mod expiring;
 mod folding;
 mod list;
+mod migration;
 
 fn groups() -> MaxParallelism {
     MaxParallelism::new(8).unwrap()

@@ -1,6 +1,7 @@
 use core::marker::PhantomData;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism};
+use slackwater_core::time::{Millis, Now};
 
 use super::encoding::{Bare, Stamped};
 use super::expiring::{CanExpire, Expiring, Sweep};
@@ -22,21 +23,23 @@ pub struct ValueState<K: ?Sized, V, N = (), E = Never> {
 handle!([K: ?Sized, V, N, E: Copy] ValueState[K, V, N, E] entries);
 
 impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
-    /// Makes the state known to the heap, or finds it there.
+    /// Makes the state known to the heap, or finds it there. If it was restored with values of another codec, all
+    /// of them are rewritten first: see [`Codec::migration`]. Restore before you register, and all of it.
     ///
     /// # Errors
-    /// As [`Heap::register`].
+    /// As [`Heap::register`]; `Refused` if a restored state has another codec that has no migration.
     pub fn register<A: ArenaHandle>(
         heap: &mut Heap<A>,
         operator: &str,
         name: &str,
         max_parallelism: MaxParallelism,
     ) -> Result<Self, StateError> {
-        let entries = Entries::register::<Bare<V>, A>(heap, operator, name, max_parallelism)?;
+        let entries = Entries::register::<Bare<V>, A>(heap, (operator, name), max_parallelism, Millis(0))?;
         Ok(Self::new(entries, Never))
     }
 
-    /// The same for entries that live for a time.
+    /// The same for entries that live for a time. Restored ones that had no such limit are taken as written `now`; of
+    /// those that had one it is forgotten by [`Self::register`].
     ///
     /// # Errors
     /// As [`Self::register`].
@@ -46,9 +49,10 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         name: &str,
         max_parallelism: MaxParallelism,
         ttl: TimeToLive,
+        now: Now,
     ) -> Result<Expiring<Self>, StateError> {
-        let entries = Entries::register::<Stamped<V>, A>(heap, operator, name, max_parallelism)?;
-        Ok(Expiring::new(Self::new(entries, Never), ttl))
+        let entries = Entries::register::<Stamped<V>, A>(heap, (operator, name), max_parallelism, now.wall)?;
+        Ok(Expiring::new(Self::new(entries, Never), ttl, now))
     }
 
     /// The value of a key.

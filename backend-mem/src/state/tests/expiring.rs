@@ -9,7 +9,7 @@ fn at(wall_ms: u64) -> Now {
 }
 
 fn values(heap: &mut Heap, ttl: TimeToLive) -> Expiring<ValueState<Utf8, Plain<u32>>> {
-    ValueState::register_expiring(heap, "op", "s", groups(), ttl).unwrap()
+    ValueState::register_expiring(heap, "op", "s", groups(), ttl, at(0)).unwrap()
 }
 
 #[test]
@@ -128,7 +128,8 @@ fn cleaning_removes_what_has_expired_in_bounded_steps() {
 #[test]
 fn elements_of_a_list_expire_one_by_one() {
     let mut heap = heap(groups());
-    let mut list = ListState::<Utf8, Utf8>::register_expiring(&mut heap, "op", "s", groups(), TTL).unwrap();
+    let mut list =
+        ListState::<Utf8, Utf8>::register_expiring(&mut heap, "op", "s", groups(), TTL, at(0)).unwrap();
     let seen = |list: &mut Expiring<ListState<Utf8, Utf8>>, heap: &mut Heap, now| {
         list.at(at(now)).get(heap, "k").unwrap().map(Result::unwrap).collect::<Vec<_>>()
     };
@@ -147,7 +148,8 @@ fn elements_of_a_list_expire_one_by_one() {
 fn reading_a_list_may_prolong_the_lives_of_its_elements() {
     let mut heap = heap(groups());
     let ttl = TimeToLive { update: TtlUpdate::OnReadAndWrite, ..TTL };
-    let mut list = ListState::<Utf8, Bytes>::register_expiring(&mut heap, "op", "s", groups(), ttl).unwrap();
+    let mut list =
+        ListState::<Utf8, Bytes>::register_expiring(&mut heap, "op", "s", groups(), ttl, at(0)).unwrap();
     for (now, len) in [(0, 3), (50, 700), (90, 0)] {
         list.at(at(now)).add(&mut heap, "k", &vec![1; len]).unwrap();
     }
@@ -163,11 +165,16 @@ fn reading_a_list_may_prolong_the_lives_of_its_elements() {
 #[test]
 fn folded_values_expire_and_begin_anew() {
     let mut heap = heap(groups());
-    let mut sums =
-        ReducingState::<Utf8, Plain<u32>>::register_expiring(&mut heap, "op", "s", groups(), TTL, |a, b| {
-            a + b
-        })
-        .unwrap();
+    let mut sums = ReducingState::<Utf8, Plain<u32>>::register_expiring(
+        &mut heap,
+        "op",
+        "s",
+        groups(),
+        TTL,
+        at(0),
+        |a, b| a + b,
+    )
+    .unwrap();
     sums.at(at(0)).add(&mut heap, "k", 1).unwrap();
     sums.at(at(99)).add(&mut heap, "k", 2).unwrap();
     assert_eq!(sums.at(at(198)).get(&mut heap, "k"), Ok(Some(3)));
@@ -179,7 +186,8 @@ fn folded_values_expire_and_begin_anew() {
 #[test]
 fn bytes_without_a_time_are_malformed() {
     let mut heap = heap(groups());
-    let mut state = ValueState::<Utf8, Utf8>::register_expiring(&mut heap, "op", "s", groups(), TTL).unwrap();
+    let mut state =
+        ValueState::<Utf8, Utf8>::register_expiring(&mut heap, "op", "s", groups(), TTL, at(0)).unwrap();
     let id = state.at(at(0)).id();
     heap.put(id, key_group_of_hash(Utf8::key_group_hash("k"), groups()), b"k", &[1; 7]).unwrap();
     let malformed = state.at(at(0)).get(&mut heap, "k").unwrap_err();

@@ -73,8 +73,15 @@ fn an_aggregating_state_keeps_an_accumulator_and_gives_its_result() {
 fn a_state_stays_of_its_kind() {
     let mut heap = heap(groups());
     let values = ValueState::<Utf8, Plain<i64>>::register(&mut heap, "op", "s", groups()).unwrap();
-    let refused = StateError::Heap(HeapError::OtherCodec { state: values.id(), key: false });
-    let reducing = ReducingState::<Utf8, Plain<i64>>::register(&mut heap, "op", "s", groups(), |a, b| a + b);
-    assert_eq!(reducing.unwrap_err(), refused);
-    assert_eq!(ListState::<Utf8, Plain<i64>>::register(&mut heap, "op", "s", groups()).unwrap_err(), refused);
+    let refused = |wanted| {
+        let (operator, state, stored) = ("op".into(), "s".into(), ("i64".into(), 1));
+        let refused = RefusedCodec { operator, state, of_keys: false, stored, wanted, cause: None };
+        StateError::Refused(std::boxed::Box::new(refused))
+    };
+    let reducing = ReducingState::<Utf8, Plain<i64>>::register(&mut heap, "op", "s", groups(), |a, b| a + b)
+        .unwrap_err();
+    assert_eq!(reducing, refused(CodecId::fixed("reducing(i64.1)", 1, 8)));
+    let list = ListState::<Utf8, Plain<i64>>::register(&mut heap, "op", "s", groups()).unwrap_err();
+    assert_eq!(list, refused(CodecId::variable("list(i64.1)", 1)));
+    assert_eq!(values.get(&heap, "k"), Ok(None));
 }
