@@ -140,6 +140,18 @@ impl<A: ArenaHandle> FrameStore<A> {
         Some(unsafe { self.side.handle().arena().bytes_mut(offset, len) })
     }
 
+    /// Lends the first frame of a run for writing; none if it may not be written.
+    #[inline]
+    pub(crate) fn write_frame(&mut self, frame: FrameId) -> Option<&mut [u8]> {
+        if !self.is_writable(frame) {
+            return None;
+        }
+        let geometry = self.side.geometry();
+        // SAFETY: a frame born in this epoch is the first of a run in use, within the frames; no snapshot sees it (E1,
+        // E2); the store is borrowed for as long as the slice lives.
+        Some(unsafe { self.side.handle().arena().bytes_mut(geometry.offset(frame), geometry.frame_size()) })
+    }
+
     /// Lends one run for reading and another for writing.
     pub(crate) fn read_and_write(&mut self, from: FrameId, to: FrameId) -> Option<(&[u8], &mut [u8])> {
         let Mark::Used(order) = self.side.mark(from) else { return None };

@@ -122,8 +122,13 @@ impl fmt::Display for KeyGroupRange {
 
 /// The key group of a key whose JVM hash is `hash` (rule K1).
 #[must_use]
+#[inline]
 pub fn key_group_of_hash(hash: i32, max_parallelism: MaxParallelism) -> KeyGroup {
-    narrow(murmur(hash) % NonZeroU32::from(max_parallelism.0)).map_or(KeyGroup(0), KeyGroup)
+    let groups = NonZeroU32::from(max_parallelism.0);
+    // Mostly a power of two, and a division takes longer than all the rest.
+    let mask = groups.get().wrapping_sub(1);
+    let group = if groups.get() & mask == 0 { murmur(hash) & mask } else { murmur(hash) % groups };
+    narrow(group).map_or(KeyGroup(0), KeyGroup)
 }
 
 /// The key groups that subtask `index` of `parallelism` owns (rule K6).
@@ -245,6 +250,7 @@ fn narrow(value: u32) -> Option<u16> {
 }
 
 /// Flink's `MathUtils.murmurHash` (rule K2): `MurmurHash3` of one word, made non-negative.
+#[inline]
 const fn murmur(code: i32) -> u32 {
     let code = code.cast_unsigned().wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     let code = code.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64) ^ 4;

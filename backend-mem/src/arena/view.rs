@@ -1,6 +1,11 @@
 use core::fmt;
 use core::marker::PhantomData;
+use core::ptr::NonNull;
 
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, Unaligned};
+
+use slackwater_core::format::page::FRAME_SIZE_MIN;
 use slackwater_core::key_group::KeyGroupRange;
 
 use super::{Arena, SLOTS};
@@ -38,6 +43,10 @@ pub(crate) struct Geometry {
 
 /// Bytes of `born`, `link` and `mark` for each frame.
 const SIDE_LEN: usize = 9;
+/// Fewer frames than this make no heap.
+const FRAMES_MIN: u32 = 8;
+/// And so there are this many bytes at least.
+const FRAMES_LEN_MIN: usize = FRAMES_MIN as usize * FRAME_SIZE_MIN;
 /// More frames than a directory entry can name.
 const FRAMES_END: usize = 1 << 29;
 /// The bits of key groups take at most one of so many bytes of the arena.
@@ -57,7 +66,7 @@ impl Geometry {
         let side_end = arena.address() + born_at + frames * SIDE_LEN;
         let frames_at = side_end.next_multiple_of(arena.alignment()) - arena.address();
         let frames = u32::try_from(frames).ok()?;
-        (frames >= 8).then_some(Self {
+        (frames >= FRAMES_MIN).then_some(Self {
             side_at,
             done_words,
             key_groups,
@@ -87,7 +96,7 @@ fn done_words(arena: &Arena<'_>, key_groups: KeyGroupRange) -> usize {
 /// is borrowed, and for a snapshot the frames that its root leads to.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameView<'a> {
-    base: *const u8,
+    base: NonNull<u8>,
     len: usize,
     frame_size_log2: u8,
     #[cfg(slackwater_loom)]
@@ -97,10 +106,13 @@ pub(crate) struct FrameView<'a> {
 
 impl<'a> FrameView<'a> {
     /// # Safety
-    /// For `'a`, no frame that is read through the view is written.
+    /// The geometry is one of this arena. For `'a`, no frame that is read through the view is written.
+    #[inline]
     pub(crate) unsafe fn new(arena: &'a Arena<'_>, geometry: Geometry) -> Self {
+        // SAFETY: the geometry divides the arena.
+        let frames = unsafe { arena.base.add(geometry.frames_at) };
         Self {
-            base: arena.at(geometry.frames_at),
+            base: frames,
             len: (geometry.frames as usize) << geometry.frame_size_log2,
             frame_size_log2: geometry.frame_size_log2,
             #[cfg(slackwater_loom)]
@@ -130,10 +142,46 @@ impl<'a> FrameView<'a> {
         self.bytes(((run.0 as usize) << self.frame_size_log2).wrapping_add(offset), len)
     }
 
+    /// A frame's bytes, if there is such a frame.
+    #[inline]
+    pub(crate) fn frame_at(self, frame: FrameId) -> Option<&'a [u8]> {
+        let offset = (frame.0 as usize) << self.frame_size_log2;
+        if offset >= self.len {
+            return None;
+        }
+        #[cfg(slackwater_loom)]
+        self.tracked.0.read(self.tracked.1 + offset, self.frame_size());
+        // SAFETY: within the frames, of which there is a whole number.
+        let at = unsafe { self.base.add(offset) };
+        // SAFETY: within the frames, which are initialised and live for 'a; not written, as `new` demands.
+        Some(unsafe { core::slice::from_raw_parts(at.as_ptr(), self.frame_size()) })
+    }
+
+    /// A structure at `offset` of a run, if that lies within the frames.
+    #[inline]
+    pub(crate) fn read<T: FromBytes + Immutable + Unaligned>(
+        self,
+        run: FrameId,
+        offset: usize,
+    ) -> Option<&'a T> {
+        let offset = ((run.0 as usize) << self.frame_size_log2).wrapping_add(offset);
+        const { assert!(size_of::<T>() <= FRAMES_LEN_MIN, "there are always more bytes than in a structure") }
+        if offset > self.len - size_of::<T>() {
+            return None;
+        }
+        #[cfg(slackwater_loom)]
+        self.tracked.0.read(self.tracked.1 + offset, size_of::<T>());
+        // SAFETY: within the frames.
+        let at = unsafe { self.base.add(offset) };
+        // SAFETY: within the frames, which are initialised and live for 'a; not written, as `new` demands. Any bytes
+        // are a `T`, which needs no alignment.
+        Some(unsafe { at.cast::<T>().as_ref() })
+    }
+
     /// A number in a run.
     #[inline]
     pub(crate) fn u32(self, run: FrameId, offset: usize) -> u32 {
-        self.part(run, offset, 4).try_into().map_or(0, u32::from_le_bytes)
+        self.read::<U32>(run, offset).map_or(0, |number| number.get())
     }
 
     #[inline]
@@ -143,9 +191,10 @@ impl<'a> FrameView<'a> {
         }
         #[cfg(slackwater_loom)]
         self.tracked.0.read(self.tracked.1 + offset, len);
-        let start = self.base.wrapping_add(offset);
+        // SAFETY: within the frames.
+        let start = unsafe { self.base.add(offset) };
         // SAFETY: within the frames, which are initialised and live for 'a; not written, as `new` demands.
-        unsafe { core::slice::from_raw_parts(start, len) }
+        unsafe { core::slice::from_raw_parts(start.as_ptr(), len) }
     }
 }
 

@@ -34,11 +34,13 @@ impl<A: ArenaHandle> Side<A> {
         self.geometry
     }
 
+    #[inline]
     pub(crate) const fn has(&self, frame: FrameId) -> bool {
         frame.0 < self.geometry.frames
     }
 
     /// The epoch in which a live frame was written last; 0 for all but the first frame of a run.
+    #[inline]
     pub(crate) fn born(&self, frame: FrameId) -> u32 {
         self.number(0, frame)
     }

@@ -30,15 +30,23 @@ impl<A: ArenaHandle> Heap<A> {
     /// `UnknownState`, `ForeignKeyGroup`.
     #[inline]
     pub fn get(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Option<Value<'_>>, HeapError> {
+        self.read(state, group, key, |value| value)
+    }
+
+    /// What `with` makes of the value of a key. A value in a slot never becomes a [`Value`] that might be a chain.
+    #[inline]
+    pub(crate) fn read<'h, R>(
+        &'h self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+        with: impl FnOnce(Value<'h>) -> R,
+    ) -> Result<Option<R>, HeapError> {
         let (row, head) = self.walk().row_and_head(state, group)?;
         let hash = self.hasher.of(key);
-        let frames = self.frames.view();
-        if let Some(fixed) = row.fixed() {
-            let found = self.find_fixed(fixed, head, hash, key);
-            return Ok(found.and_then(|(page, slot)| fixed_value(frames, fixed, page.frame, slot)));
-        }
-        let found = self.find(head, hash, key);
-        Ok(found.map(|(_, place)| Value::of(place.value, frames, head)))
+        let Some(fixed) = row.fixed() else { return Ok(self.find_value(head, hash, key).map(with)) };
+        let found = self.find_fixed(fixed, head, hash, key);
+        Ok(found.map(|found| with(Value::inline(found.value))))
     }
 
     /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
@@ -68,7 +76,9 @@ impl<A: ArenaHandle> Heap<A> {
         let (row, head) = self.walk().row_and_head(state, group)?;
         let hash = self.hasher.of(key);
         let (page, slot, start, end) = if let Some(fixed) = row.fixed() {
-            let Some((page, slot)) = self.find_fixed(fixed, head, hash, key) else { return Ok(Slot::Absent) };
+            let Some(InSlot { page, slot, .. }) = self.find_fixed(fixed, head, hash, key) else {
+                return Ok(Slot::Absent);
+            };
             (page, slot, fixed.slot_at(slot) + fixed.key_width, fixed.slot_at(slot) + fixed.stride)
         } else {
             let Some((page, place)) = self.find(head, hash, key) else { return Ok(Slot::Absent) };
@@ -78,7 +88,7 @@ impl<A: ArenaHandle> Heap<A> {
             (page, place.slot, place.value_offset(), place.offset + place.len())
         };
         let frame = self.writable_page_of(state, group, page)?;
-        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        let bytes = self.frames.write_frame(frame).ok_or(BROKEN)?;
         page::mark_dirty(bytes, slot).ok_or(BROKEN)?;
         bytes.get_mut(start..end).map(Slot::Here).ok_or(BROKEN)
     }
@@ -98,28 +108,39 @@ impl<A: ArenaHandle> Heap<A> {
         self.writable_page(at, page)
     }
 
-    /// Finds a key of a state with records of one size: its page and its slot.
+    /// Finds a key of a state with records of one size.
     #[inline]
-    pub(super) fn find_fixed(
-        &self,
+    pub(super) fn find_fixed<'h>(
+        &'h self,
         fixed: Fixed,
-        head: &Head,
+        head: &'h Head,
         hash: u64,
         key: &[u8],
-    ) -> Option<(PageAt, usize)> {
+    ) -> Option<InSlot<'h>> {
         let frames = self.frames.view();
         let frame = directory_entry(frames, head, directory_index(hash, head.depth));
         if frame.is_none() {
             return None;
         }
-        match slot_of(frames.frame(frame), fixed, hash, key) {
-            Some(slot) => Some((PageAt { frame, overflow_lpn: 0 }, slot)),
+        match record_in(frames.frame_at(frame)?, fixed, hash, key) {
+            Some((slot, value)) => Some(InSlot { page: PageAt { frame, overflow_lpn: 0 }, slot, value }),
             // Only then may there be pages linked behind this one, and its header must be looked at.
-            None if head.has_overflow != 0 => {
-                self.find(head, hash, key).map(|(page, place)| (page, place.slot))
-            }
+            None if head.has_overflow != 0 => self.find_linked(head, hash, key),
             None => None,
         }
+    }
+
+    #[cold]
+    fn find_linked<'h>(&'h self, head: &'h Head, hash: u64, key: &[u8]) -> Option<InSlot<'h>> {
+        let (page, place) = self.find(head, hash, key)?;
+        let Content::Inline(value) = place.value else { return None };
+        Some(InSlot { page, slot: place.slot, value })
+    }
+
+    /// Finds the value of a key of a state with records of any size.
+    #[inline(never)]
+    fn find_value<'h>(&'h self, head: &'h Head, hash: u64, key: &[u8]) -> Option<Value<'h>> {
+        self.find(head, hash, key).map(|(_, place)| Value::of(place.value, self.frames.view(), head))
     }
 
     /// Finds a key.
@@ -145,21 +166,24 @@ impl<A: ArenaHandle> Heap<A> {
     }
 }
 
-/// The slot of a key in a page with records of one size.
+/// A record of one size that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InSlot<'h> {
+    pub(super) page: PageAt,
+    pub(super) slot: usize,
+    value: &'h [u8],
+}
+
+/// The slot of a key in a page with records of one size, and its value.
 #[inline]
-fn slot_of(bytes: &[u8], fixed: Fixed, hash: u64, key: &[u8]) -> Option<usize> {
+fn record_in<'h>(bytes: &'h [u8], fixed: Fixed, hash: u64, key: &[u8]) -> Option<(usize, &'h [u8])> {
     // Most records lie right behind their home; asking for that line now overlaps its miss with that of the tags.
     prefetch(bytes.get(fixed.slot_at(home(hash, fixed.slots))..)?);
     search(bytes, fixed.slots, hash, |slot| {
-        let stored = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.key_width)?;
-        same(stored, key).then_some(slot)
+        let record = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.stride)?;
+        let (stored, value) = record.split_at_checked(fixed.key_width)?;
+        same(stored, key).then_some((slot, value))
     })
-}
-
-#[inline]
-fn fixed_value(frames: FrameView<'_>, fixed: Fixed, frame: FrameId, slot: usize) -> Option<Value<'_>> {
-    let record = frames.frame(frame).get(fixed.slot_at(slot)..)?.get(..fixed.stride)?;
-    record.get(fixed.key_width..).map(Value::inline)
 }
 
 /// Whether a record's key is `key`, whose hash is `hash`.

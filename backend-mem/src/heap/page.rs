@@ -6,7 +6,7 @@
 
 use slackwater_core::format::page::{
     Content, LEN_MASK, LEN_OVERFLOW, OverflowRef, PAGE_TYPE_HASH_FIXED, PageHeader, RecordHead, TAG_MASK,
-    TAGS_OFFSET, fingerprint, fixed_slots_max, inline_len_max, offs_offset, records_offset_min,
+    TAGS_OFFSET, fingerprint, fixed_slots_max, inline_len_max, records_offset_min,
 };
 use zerocopy::FromBytes;
 
@@ -51,6 +51,8 @@ pub(crate) struct Fixed {
     pub(super) slots: usize,
     pub(super) stride: usize,
     pub(super) key_width: usize,
+    /// Offset of the first slot.
+    slots_at: usize,
 }
 
 impl Fixed {
@@ -58,7 +60,12 @@ impl Fixed {
     pub(super) fn new(frame_size: usize, key_width: usize, value_width: usize) -> Option<Self> {
         let stride = key_width.checked_add(value_width)?;
         let slots = fixed_slots_max(frame_size, stride);
-        (slots >= room::SLOTS_MIN).then_some(Self { slots, stride, key_width })
+        (slots >= room::SLOTS_MIN).then(|| Self::of(slots, stride, key_width))
+    }
+
+    #[inline]
+    pub(super) const fn of(slots: usize, stride: usize, key_width: usize) -> Self {
+        Self { slots, stride, key_width, slots_at: tags_end(slots) }
     }
 
     /// Of the pages of a state whose keys and values have these widths, if they have any.
@@ -85,7 +92,7 @@ impl Fixed {
     /// Offset of a slot.
     #[inline]
     pub(super) const fn slot_at(self, slot: usize) -> usize {
-        offs_offset(self.slots) + slot * self.stride
+        self.slots_at + slot * self.stride
     }
 }
 
@@ -124,6 +131,13 @@ pub(super) const fn record_len(key: &Content<'_>, value: &Content<'_>) -> usize 
     RecordHead::LEN + inline_len(key) + inline_len(value)
 }
 
+/// Where the tags of so many slots end; without the caution of [`offs_offset`](slackwater_core::format::page::offs_offset),
+/// as no page has so many that a sum of them would not fit.
+#[inline]
+const fn tags_end(slots: usize) -> usize {
+    TAGS_OFFSET + ((slots + GROUP_LEN - 1) & !(GROUP_LEN - 1))
+}
+
 /// Where the search for a hash starts.
 #[inline]
 pub(super) const fn home(hash: u64, slots: usize) -> usize {
@@ -138,23 +152,24 @@ pub(super) fn search<R>(
     hash: u64,
     mut hit: impl FnMut(usize) -> Option<R>,
 ) -> Option<R> {
-    let (groups, _) = bytes.get(TAGS_OFFSET..offs_offset(slots))?.as_chunks::<GROUP_LEN>();
-    let mut group = home(hash, slots) / GROUP_LEN;
-    for _ in groups {
-        let tags = Tags::new(groups.get(group)?);
-        let mut equal = tags.equal(fingerprint(hash));
+    let wanted = fingerprint(hash);
+    let mut first = home(hash, slots) / GROUP_LEN * GROUP_LEN;
+    let mut slots_left = slots;
+    loop {
+        let tags = Tags::new(bytes.get(TAGS_OFFSET + first..)?.first_chunk()?);
+        let mut equal = tags.equal(wanted);
         while equal != 0 {
-            if let Some(found) = hit(group * GROUP_LEN + equal.trailing_zeros() as usize) {
+            if let Some(found) = hit(first + equal.trailing_zeros() as usize) {
                 return Some(found);
             }
             equal &= equal - 1;
         }
-        if tags.empty() != 0 {
+        if tags.empty() != 0 || slots_left <= GROUP_LEN {
             return None;
         }
-        group = if group + 1 < groups.len() { group + 1 } else { 0 };
+        slots_left -= GROUP_LEN;
+        first = if first + GROUP_LEN < slots { first + GROUP_LEN } else { 0 };
     }
-    None
 }
 
 /// A hash page, for reading.
@@ -184,7 +199,7 @@ impl<'a> Page<'a> {
     pub(super) fn layout(&self) -> Layout {
         let (slots, stride) = (self.slots(), usize::from(self.header.stride.get()));
         if self.header.page_type.get() == PAGE_TYPE_HASH_FIXED {
-            Layout::Fixed(Fixed { slots, stride, key_width: self.header.key_width.get().into() })
+            Layout::Fixed(Fixed::of(slots, stride, self.header.key_width.get().into()))
         } else {
             Layout::Records { slots }
         }
@@ -213,7 +228,7 @@ impl<'a> Page<'a> {
     fn place_in(&self, layout: Layout, slot: usize) -> Option<Place<'a>> {
         match layout {
             Layout::Records { slots } => {
-                let offset = usize::from(u16_at(self.bytes, offs_offset(slots) + 2 * slot)?);
+                let offset = usize::from(u16_at(self.bytes, tags_end(slots) + 2 * slot)?);
                 let (head, rest) = RecordHead::ref_from_prefix(self.bytes.get(offset..)?).ok()?;
                 let (key, rest) = content(head.key_len.get(), rest)?;
                 let (value, _) = content(head.value_len.get(), rest)?;

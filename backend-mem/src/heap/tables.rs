@@ -70,7 +70,7 @@ impl StateRow {
     pub(super) fn fixed(&self) -> Option<Fixed> {
         let (slots, key_width) = (usize::from(self.slots.get()), usize::from(self.key_width.get()));
         let stride = key_width + usize::from(self.value_width.get());
-        (slots != 0).then_some(Fixed { slots, stride, key_width })
+        (slots != 0).then(|| Fixed::of(slots, stride, key_width))
     }
 }
 
@@ -166,6 +166,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    #[inline]
     pub(crate) fn states(self) -> u32 {
         self.frames.u32(self.root, 0)
     }
@@ -206,19 +207,16 @@ impl<'a> Walk<'a> {
             self.check_group(row, group)?;
         }
         let (chunk, offset) = self.head_at(group);
-        let chunk = FrameId(match FrameId(row.table.get()) {
-            FrameId::NONE => 0,
-            table => self.frames.u32(table, chunk),
-        });
+        let table = FrameId(row.table.get());
+        let chunk = if table.is_none() { FrameId::NONE } else { FrameId(self.frames.u32(table, chunk)) };
         Ok((row, if chunk.is_none() { &EMPTY_HEAD } else { self.head_in(chunk, offset) }))
     }
 
     /// What the root has for a state.
     #[inline]
     pub(crate) fn row(self, state: StateId) -> Result<&'a StateRow, HeapError> {
-        let row = StateRow::ref_from_bytes(self.frames.part(self.root, state_at(state), ROW_LEN));
-        match row {
-            Ok(row) if u32::from(state.0) < self.states() => Ok(row),
+        match self.frames.read(self.root, state_at(state)) {
+            Some(row) if u32::from(state.0) < self.states() => Ok(row),
             _ => Err(HeapError::UnknownState { state }),
         }
     }
@@ -244,7 +242,7 @@ impl<'a> Walk<'a> {
 
     #[inline]
     pub(crate) fn head_in(self, chunk: FrameId, offset: usize) -> &'a Head {
-        Head::ref_from_bytes(self.frames.part(chunk, offset, HEAD_LEN)).unwrap_or(&EMPTY_HEAD)
+        self.frames.read(chunk, offset).unwrap_or(&EMPTY_HEAD)
     }
 
     /// Where in a table the chunk of a key group stands, and where in that chunk its head. What is not kept by key

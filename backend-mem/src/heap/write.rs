@@ -41,7 +41,7 @@ impl<A: ArenaHandle> Heap<A> {
         let hash = self.hasher.of(key);
         if let Some(fixed) = row.fixed() {
             fixed.check(state, key, value)?;
-            let found = self.find_fixed(fixed, head, hash, key);
+            let found = self.find_fixed(fixed, head, hash, key).map(|found| (found.page, found.slot));
             return self.put_fixed((state, group), fixed, found, hash, (key, value));
         }
         row.expect(StateKind::Hash, state)?;

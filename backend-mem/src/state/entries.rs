@@ -40,13 +40,24 @@ impl<K: Codec, N: Namespace> Entries<K, N> {
         N::encoded::<K, R>(key, |hash, bytes| with(key_group_of_hash(hash, self.max_parallelism), bytes))
     }
 
+    /// What `with` makes of the value of a key.
+    #[inline]
+    pub(crate) fn read<'h, A: ArenaHandle, R>(
+        &self,
+        heap: &'h Heap<A>,
+        key: N::Key<'_, K>,
+        with: impl FnOnce(Value<'h>) -> R,
+    ) -> Result<Option<R>, StateError> {
+        Ok(self.at(key, |group, key| heap.read(self.id, group, key, with))??)
+    }
+
     #[inline]
     pub(crate) fn get<'h, A: ArenaHandle>(
         &self,
         heap: &'h Heap<A>,
         key: N::Key<'_, K>,
     ) -> Result<Option<Value<'h>>, StateError> {
-        Ok(self.at(key, |group, key| heap.get(self.id, group, key))??)
+        self.read(heap, key, |value| value)
     }
 
     pub(crate) fn put<A: ArenaHandle>(

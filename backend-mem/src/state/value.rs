@@ -107,10 +107,8 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
         heap: &Heap<A>,
         key: N::Key<'_, K>,
     ) -> Result<Option<V::Owned>, StateError> {
-        match self.entries.get(heap, key)? {
-            Some(stored) => self.decoded(stored),
-            None => Ok(None),
-        }
+        let value = self.entries.read(heap, key, |stored| self.decoded(stored))?;
+        Ok(value.transpose()?.flatten())
     }
 
     /// Sets the value of a key.
@@ -169,6 +167,7 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
 }
 
 /// Writes `bytes` in place of others of the same length; says whether they have it.
+#[inline]
 fn replace(place: &mut [u8], bytes: &[u8]) -> bool {
     let fits = bytes.len() == place.len();
     if fits {
