@@ -12,6 +12,8 @@ use slackwater_mem::{CodecId, FrozenRun, Heap, HeapOptions, MemDisk, Snapshot, V
 
 #[path = "cases/rescaling.rs"]
 mod rescaling;
+#[path = "cases/sizes.rs"]
+mod sizes;
 #[path = "cases/writing.rs"]
 mod writing;
 
