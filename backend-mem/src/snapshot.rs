@@ -133,6 +133,7 @@ impl<A: ArenaHandle> Snapshot<A> {
     }
 
     /// The lpn of the root of a key group of an ordered state; 0 if it has none.
+    #[cfg(feature = "std")]
     pub(crate) fn group_root(&self, state: StateId, group: KeyGroup) -> u32 {
         if self.kind(state) == StateKind::Ordered {
             self.readable_head(state, group).directory.get()

@@ -37,6 +37,7 @@ mod error;
 mod expiring;
 mod expiry;
 mod list;
+mod map;
 #[cfg(feature = "std")]
 mod migration;
 mod namespace;
@@ -56,6 +57,7 @@ pub use expiring::Sweep;
 pub use expiring::{CanExpire, Cleaned, Expiring};
 pub use expiry::{At, Expiry, Never, TimeToLive, TtlUpdate, TtlVisibility};
 pub use list::{ListItems, ListState};
+pub use map::{MapEntries, MapState};
 pub use namespace::Namespace;
 pub use reducing::ReducingState;
 pub use value::ValueState;

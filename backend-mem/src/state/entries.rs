@@ -4,8 +4,8 @@ use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
 
 use super::{Namespace, StateError};
 use crate::arena::ArenaHandle;
-use crate::codec::{Codec, Unencodable};
-use crate::heap::{Heap, StateId, Value};
+use crate::codec::{Codec, CodecId, Unencodable};
+use crate::heap::{Heap, HeapError, StateId, Value};
 
 /// The entries of a state: which one it is and how its keys are stored.
 pub(crate) struct Entries<K: ?Sized, N> {
@@ -28,6 +28,19 @@ impl<K: Codec, N: Namespace> Entries<K, N> {
 
     pub(super) const fn new(id: StateId, max_parallelism: MaxParallelism) -> Self {
         Self { id, max_parallelism, _codecs: PhantomData }
+    }
+
+    /// Makes a state known whose entries are kept in order, under keys that contain the stored key.
+    pub(crate) fn register_ordered<A: ArenaHandle>(
+        heap: &mut Heap<A>,
+        operator: &str,
+        name: &str,
+        max_parallelism: MaxParallelism,
+        value: CodecId<'_>,
+    ) -> Result<Self, HeapError> {
+        let key = CodecId { width: None, ..N::key_id::<K>() };
+        let id = heap.register_ordered(operator, name, key, value)?;
+        Ok(Self::new(id, max_parallelism))
     }
 
     /// Lends the key group and the stored key to `with`.

@@ -12,6 +12,7 @@ use crate::heap::{Heap, HeapOptions};
 mod expiring;
 mod folding;
 mod list;
+mod map;
 mod migration;
 
 fn groups() -> MaxParallelism {
