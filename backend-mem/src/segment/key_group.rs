@@ -44,7 +44,7 @@ impl<'s> KeyGroupPages<'s> {
         Ok(pages)
     }
 
-    fn index(&self) -> Result<IndexView<'_>, RestoreCause> {
+    pub(super) fn index(&self) -> Result<IndexView<'_>, RestoreCause> {
         Ok(IndexView::parse(&self.index, &self.checker.header, &self.row)?)
     }
 
@@ -53,6 +53,11 @@ impl<'s> KeyGroupPages<'s> {
         section: &Section<'p>,
     ) -> SectionPages<'p, impl Fn(&IndexRow) -> CheckedPage<'p>> {
         SectionPages::new(section.head, section.rows, |row| self.page(row))
+    }
+
+    /// Its frames, whose memory may be used for the next.
+    pub(super) fn into_frames(self) -> Vec<u8> {
+        self.frames
     }
 
     /// Bytes in its frames.

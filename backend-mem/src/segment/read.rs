@@ -63,12 +63,28 @@ impl<'d, D: Disk> FileReader<'d, D> {
     pub(super) fn read(&mut self, offset: u64, len: u64) -> Result<Vec<u8>, RestoreCause> {
         self.check_range(offset, len)?;
         let mut bytes = vec![0; usize::try_from(len).map_err(|_| cut())?];
-        self.read_pieces(offset, len, 1, &mut |at, piece| {
+        self.read_to(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same, to memory that is there; its length becomes `len`.
+    pub(super) fn read_into(
+        &mut self,
+        offset: u64,
+        len: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), RestoreCause> {
+        self.check_range(offset, len)?;
+        bytes.resize(usize::try_from(len).map_err(|_| cut())?, 0);
+        self.read_to(offset, bytes)
+    }
+
+    fn read_to(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), RestoreCause> {
+        self.read_pieces(offset, bytes.len() as u64, 1, &mut |at, piece| {
             let at = usize::try_from(at - offset).map_err(|_| cut())?;
             bytes.get_mut(at..at + piece.len()).ok_or_else(cut)?.copy_from_slice(piece);
             Ok(())
-        })?;
-        Ok(bytes)
+        })
     }
 
     /// Reads `len` bytes at `offset`, and gives each piece of them with its offset as soon as it is there, in any

@@ -251,6 +251,7 @@ fn put_entries<D: Disk, A: ArenaHandle>(
     })?;
     stats.key_groups += 1;
     stats.frames_len += pages.frames_len();
+    source.reuse(pages.into_frames());
     Ok(())
 }
 

@@ -89,11 +89,13 @@ impl SegmentMeta {
 pub(super) struct SegmentSource<'d, D: Disk> {
     file: FileReader<'d, D>,
     header: SegmentHeader,
+    /// Memory for the frames of the next key group.
+    spare: Vec<u8>,
 }
 
 impl<'d, D: Disk> SegmentSource<'d, D> {
     pub(super) fn open(disk: &'d mut D, path: &str, meta: &SegmentMeta) -> Result<Self, RestoreCause> {
-        Ok(Self { file: FileReader::open(disk, path)?, header: meta.header })
+        Ok(Self { file: FileReader::open(disk, path)?, header: meta.header, spare: Vec::new() })
     }
 
     /// Reads a key group and checks its index and frames.
@@ -104,8 +106,14 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
     ) -> Result<KeyGroupPages<'s>, RestoreCause> {
         let index = self.file.read(row.index_offset.get(), row.index_len.get().into())?;
         let (from, len) = self.place_of(core::slice::from_ref(row));
-        let frames = self.file.read(from, len)?;
+        let mut frames = core::mem::take(&mut self.spare);
+        self.file.read_into(from, len, &mut frames)?;
         KeyGroupPages::check(checker, *row, index, frames)
+    }
+
+    /// Takes back the memory of frames.
+    pub(super) fn reuse(&mut self, frames: Vec<u8>) {
+        self.spare = frames;
     }
 
     /// Reads the indexes of key groups that lie one behind the other.

@@ -24,7 +24,7 @@ pub(super) struct Tally {
 }
 
 #[derive(Debug)]
-struct TalliedState {
+pub(super) struct TalliedState {
     distribution: Distribution,
     expected: u64,
     count: u64,
@@ -43,6 +43,20 @@ impl Tally {
 
     /// Takes in an entry: it lies where those of its state may.
     pub(super) fn add(&mut self, group: KeyGroup, state: u16, key: &[u8]) -> Result<(), FormatError> {
+        let tallied = self.add_many(group, state, 1)?;
+        if tallied.distribution.is_list() {
+            tallied.places.push(place_in_list(key, tallied.expected)?);
+        }
+        Ok(())
+    }
+
+    /// Takes in entries of a state, but for their places in a list.
+    pub(super) fn add_many(
+        &mut self,
+        group: KeyGroup,
+        state: u16,
+        count: u64,
+    ) -> Result<&mut TalliedState, FormatError> {
         let known = self.states.len() as u64;
         let Some(tallied) = self.states.get_mut(&state) else {
             return Err(corrupt("state of a page", known, state.into()));
@@ -52,11 +66,8 @@ impl Tally {
             let what = "key group of a state";
             return Err(corrupt(what, tallied.distribution.number().into(), group.0.into()));
         }
-        tallied.count += 1;
-        if tallied.distribution.is_list() {
-            tallied.places.push(place_in_list(key, tallied.expected)?);
-        }
-        Ok(())
+        tallied.count = tallied.count.saturating_add(count);
+        Ok(tallied)
     }
 
     /// Every state has as many entries as it should, and a list one in each place.

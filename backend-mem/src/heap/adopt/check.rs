@@ -7,7 +7,7 @@ use std::vec::Vec;
 use slackwater_core::format::FormatError;
 use slackwater_core::format::page::{
     Content, FRAME_SIZE_MAX, FRAME_SIZE_MIN, NO_PAGE, OverflowPage, OverflowRef, PAGE_TYPE_HASH,
-    PAGE_TYPE_HASH_FIXED, PageView, TreePage,
+    PAGE_TYPE_HASH_FIXED, PageView, TreePage, TreeSlot, tree_entry_len_max,
 };
 use slackwater_core::format::segment::{IndexRow, SectionHead};
 
@@ -87,14 +87,19 @@ pub(crate) fn check_records(bytes: &[u8], hasher: Hasher, shape: Option<Fixed>) 
     Ok(has_chains)
 }
 
-/// Checks that the records of an ordered page, which has passed [`PageView::check`], do not overlap. Says whether
-/// any of them refers to a chain.
+/// Checks that the records of an ordered page, which has passed [`PageView::check`], do not overlap, and that
+/// two as long as any of them fit into an empty page. Says whether any of them refers to a chain.
 pub(crate) fn check_entries(page: &TreePage<'_>) -> Result<bool, FormatError> {
     let (mut taken, mut has_chains) = (Taken::default(), false);
+    let len_max = tree_entry_len_max(page.records_end() + page.prefix().len());
     for (slot, entry) in page.slots().iter().zip(page.entries()) {
         let offset = usize::from(slot.offset.get());
         if !taken.take(offset, entry.record_len()) {
             return Err(corrupt("record that overlaps another", offset, 0, 1));
+        }
+        let len = entry.record_len() + TreeSlot::LEN + page.prefix().len();
+        if len > len_max {
+            return Err(corrupt("length of an entry", offset, len_max as u64, len as u64));
         }
         has_chains |= entry.has_chains();
     }

@@ -121,16 +121,19 @@ impl<'a> HashPage<'a> {
     }
 
     fn check_tags(&self) -> Result<(), FormatError> {
-        let mut used = 0_u64;
-        for ((index, tag), at) in self.tags.iter().enumerate().zip(TAGS_OFFSET..) {
-            let fingerprint = tag & TAG_MASK;
-            if index >= usize::from(self.header.n_slots.get()) {
-                expect_eq("padding tag", at, u64::from(TAG_PADDING), u64::from(*tag))?;
-            } else if fingerprint != TAG_EMPTY {
-                expect_within("fingerprint", at, (1, u64::from(FINGERPRINT_MAX)), u64::from(fingerprint))?;
-                used = used.saturating_add(1);
-            }
+        let slots = usize::from(self.header.n_slots.get());
+        let (tags, padding) = self.tags.split_at_checked(slots).unwrap_or((self.tags, &[]));
+        // Without a branch for each tag, as a restore does this for every page.
+        let is_high = |tag: &u8| tag & TAG_MASK > FINGERPRINT_MAX;
+        if tags.iter().fold(false, |any, tag| any | is_high(tag)) {
+            let high = tags.iter().zip(TAGS_OFFSET..).find(|(tag, _)| is_high(tag));
+            let (tag, at) = high.map_or((TAG_PADDING, TAGS_OFFSET), |(tag, at)| (*tag, at));
+            return Err(corrupt("fingerprint", at, FINGERPRINT_MAX.into(), (tag & TAG_MASK).into()));
         }
+        for (tag, at) in padding.iter().zip(TAGS_OFFSET.saturating_add(slots)..) {
+            expect_eq("padding tag", at, u64::from(TAG_PADDING), u64::from(*tag))?;
+        }
+        let used = tags.iter().filter(|tag| **tag & TAG_MASK != TAG_EMPTY).count() as u64;
         expect_eq("slots in use", 6, used, u64::from(self.header.n_used.get()))
     }
 
