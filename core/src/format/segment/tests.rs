@@ -182,7 +182,7 @@ fn an_index_out_of_order_or_out_of_range_is_corrupt() {
     assert_eq!(what(refused(|bytes| bytes[24 + 12] = 2)), "frame of a page");
     assert_eq!(what(refused(|bytes| bytes[24 + 8] = 1)), "file reference");
     assert_eq!(what(refused(|bytes| bytes[24 + 4] = 2)), "local depth in an index");
-    assert_eq!(what(refused(|bytes| bytes[24 + 5] = 3)), "kind of page");
+    assert_eq!(what(refused(|bytes| bytes[24 + 5] = 6)), "kind of page");
     assert_eq!(what(refused(|bytes| bytes[4] = 0xff)), "length of a section");
     assert_eq!(what(refused(|bytes| bytes[4] = 1)), "length of a section");
 }
