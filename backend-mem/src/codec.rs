@@ -10,6 +10,8 @@ mod name;
 pub(crate) mod parts;
 mod plain;
 mod scratch;
+#[cfg(feature = "serde")]
+mod serialized;
 #[cfg(test)]
 mod tests;
 mod tuple;
@@ -17,6 +19,8 @@ mod varint;
 
 pub use bytes::{Bytes, Utf8};
 pub use plain::{Plain, PlainData};
+#[cfg(feature = "serde")]
+pub use serialized::{Serde, SerdeData};
 
 pub(crate) use name::Name;
 pub(crate) use scratch::{Full, Scratch};

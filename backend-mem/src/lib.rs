@@ -26,6 +26,8 @@ pub use arena::{Arena, ArenaHandle, DefaultArena};
 pub use codec::{
     Bytes, Codec, CodecId, Decode, Malformed, Migration, Plain, PlainData, Unencodable, Utf8, migrate,
 };
+#[cfg(feature = "serde")]
+pub use codec::{Serde, SerdeData};
 #[cfg(feature = "std")]
 pub use disk::{MemDisk, MmapDisk};
 pub use heap::{Entries, Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, StateId, StateKind, Value};
