@@ -32,11 +32,11 @@ fn lines(filters: &[&str], beside: &str) -> Vec<String> {
 fn every_goal_has_its_row() {
     let lines = lines(&[], "");
     let names = [
-        "freeze/2k/1_states/128_groups/p50",
-        "freeze/2k/1_states/128_groups/p99",
-        "freeze/2k/16_states/128_groups/relocated/p99",
-        "freeze/2k/1_states/32768_groups/p99",
-        "freeze/p50_of_last_by_first",
+        "freeze/2k/1x128/p50",
+        "freeze/2k/1x128/p99",
+        "freeze/2k/16x128/relocated/p99",
+        "freeze/2k/1x32768/p99",
+        "freeze/p50_of_most_keys_by_fewest",
         "update/independent",
         "update/by_flink",
         "read/independent",
