@@ -25,6 +25,7 @@ use crate::arena::{ArenaHandle, DoneGroups, FrameId, FrameView, Geometry, SLOTS}
 use crate::heap::HeapError;
 
 mod free;
+mod pressure;
 mod side;
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,8 @@ pub(crate) struct FrameStore<A: ArenaHandle> {
     live_frames: u32,
     retired_frames: u32,
     copied_frames: u64,
+    /// How many key groups the snapshots had given up when retired runs were last looked through.
+    swept: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +89,7 @@ impl<A: ArenaHandle> FrameStore<A> {
             live_frames: 0,
             retired_frames: 0,
             copied_frames: 0,
+            swept: 0,
         };
         store.side.set_mark(FrameId::NONE, Mark::Used(0));
         store.scratch = store.take(0)?;
@@ -190,13 +194,13 @@ impl<A: ArenaHandle> FrameStore<A> {
     fn writable_len(&self, run: FrameId) -> Option<usize> {
         match self.side.mark(run) {
             Mark::Used(order) if self.is_writable(run) => Some(self.side.geometry().frame_size() << order),
-            Mark::Used(_) | Mark::Free(_) | Mark::None => None,
+            Mark::Used(_) | Mark::Retired(_) | Mark::Free(_) | Mark::None => None,
         }
     }
 
     /// Takes `2^order` frames, writable, with any content.
     pub(crate) fn take(&mut self, order: u8) -> Result<FrameId, HeapError> {
-        let run = self.find(order).ok_or_else(|| self.out_of_frames())?;
+        let Some(run) = self.find(order) else { return Err(self.out_of_frames()) };
         for inner in 1..1_u32 << order {
             self.side.set_born(FrameId(run.0 + inner), 0);
         }
@@ -248,15 +252,10 @@ impl<A: ArenaHandle> FrameStore<A> {
             if let Some(run) = self.free.take(&mut self.side, order) {
                 return Some(run);
             }
-            if !self.drain_one() {
+            if !self.drain_one() && !self.sweep() {
                 return None;
             }
         }
-    }
-
-    fn out_of_frames(&self) -> HeapError {
-        let Geometry { frames, frame_size_log2, frames_at, .. } = self.side.geometry();
-        HeapError::MemoryLimit { limit_bytes: frames_at as u64 + (u64::from(frames) << frame_size_log2) }
     }
 
     /// The live run is not used any more: free if no snapshot sees it, otherwise retired (E3).
@@ -277,6 +276,9 @@ impl<A: ArenaHandle> FrameStore<A> {
             return;
         }
         self.retired_frames += 1 << order;
+        if let Some(group) = group {
+            self.side.set_retired(run, order, group);
+        }
         let alone = List { head: run, tail: run };
         if let Some(newest) = self.snapshots.last_mut() {
             newest.retired = join(&mut self.side, alone, newest.retired);
@@ -321,7 +323,7 @@ impl<A: ArenaHandle> FrameStore<A> {
         let Mark::Used(order) = self.side.mark(run) else {
             return Err(HeapError::Broken { what: "a live run is not in use" });
         };
-        let copy = self.take(order)?;
+        let copy = self.take(order).inspect_err(|_| self.ask_for(group))?;
         match self.read_and_write(run, copy) {
             Some((from, to)) if from.len() == to.len() => to.copy_from_slice(from),
             _ => return Err(HeapError::Broken { what: "a copy has not the length of its run" }),
@@ -339,6 +341,7 @@ impl<A: ArenaHandle> FrameStore<A> {
         let slot = (0..SLOTS).find(|slot| !is_taken(slot)).ok_or(HeapError::TooManySnapshots)?;
         let alive = Alive { epoch: self.epoch, slot, retired: List::EMPTY };
         self.snapshots.push(alive).map_err(|_| HeapError::TooManySnapshots)?;
+        self.swept = 0;
         self.done_groups(slot).clear();
         self.side.handle().arena().slots().open(slot);
         self.epoch = next;
@@ -353,6 +356,7 @@ impl<A: ArenaHandle> FrameStore<A> {
             if released || is_mutant("heap_early_release") {
                 let heir = self.snapshots.last_mut().map_or(&mut self.waiting, |before| &mut before.retired);
                 *heir = join(&mut self.side, alive.retired, *heir);
+                self.swept = 0;
             } else if self.snapshots.push(alive).is_err() {
                 debug_assert!(false, "no more are kept than there were");
             }
@@ -361,12 +365,8 @@ impl<A: ArenaHandle> FrameStore<A> {
 
     /// Makes one waiting run free; says whether there was one.
     fn drain_one(&mut self) -> bool {
-        let run = self.waiting.head;
-        let Mark::Used(order) = self.side.mark(run) else { return false };
-        if run.is_none() {
-            return false;
-        }
-        self.waiting.head = if run == self.waiting.tail { FrameId::NONE } else { self.side.link(run) };
+        let Some(run) = pop(&self.side, &mut self.waiting) else { return false };
+        let (Mark::Used(order) | Mark::Retired(order)) = self.side.mark(run) else { return false };
         self.retired_frames -= 1 << order;
         self.free.give(&mut self.side, run, order);
         true
@@ -385,6 +385,13 @@ impl<A: ArenaHandle> Drop for FrameStore<A> {
             self.write(run).into_iter().for_each(|bytes| bytes.fill(0));
         }
     }
+}
+
+/// Takes the first run off a list.
+fn pop<A: ArenaHandle>(side: &Side<A>, list: &mut List) -> Option<FrameId> {
+    let run = Some(list.head).filter(|run| !run.is_none())?;
+    *list = if run == list.tail { List::EMPTY } else { List { head: side.link(run), tail: list.tail } };
+    Some(run)
 }
 
 /// One list behind the other.

@@ -140,7 +140,7 @@ impl<A: ArenaHandle> Heap<A> {
     ///
     /// # Errors
     /// `OtherKind`, `OtherDistribution` or `OtherCodec` if it exists and is not the same; `TooManyStates`,
-    /// `NameTooLong`, `MemoryLimit`.
+    /// `NameTooLong`, `MemoryLimit`, `SnapshotHolds`.
     pub fn register(
         &mut self,
         operator: &str,
@@ -176,7 +176,7 @@ impl<A: ArenaHandle> Heap<A> {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// `KeyTooLarge`, `ValueTooLarge`, `OtherWidth`, `OtherKind`, `MemoryLimit`, `UnknownState`, `ForeignKeyGroup`;
+    /// `KeyTooLarge`, `ValueTooLarge`, `OtherWidth`, `OtherKind`, `MemoryLimit`, `SnapshotHolds`, `UnknownState`, `ForeignKeyGroup`;
     /// the old value stays.
     pub fn put(
         &mut self,
@@ -191,7 +191,7 @@ impl<A: ArenaHandle> Heap<A> {
     /// Removes a key and says whether it was there.
     ///
     /// # Errors
-    /// `UnknownState`, `ForeignKeyGroup`, `MemoryLimit` if its page is frozen and cannot be copied.
+    /// `UnknownState`, `ForeignKeyGroup`, `SnapshotHolds` if its page is frozen and cannot be copied.
     pub fn remove(&mut self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<bool, HeapError> {
         self.remove_checked(state, group, key)
     }
@@ -253,6 +253,17 @@ impl<A: ArenaHandle> Heap<A> {
             self.root,
             self.options,
         ))
+    }
+
+    /// Sees to it that so many bytes are free, in single frames. A caller that cannot stop half way asks before
+    /// it begins, and waits while the answer is `SnapshotHolds`: a step for each frame that becomes free, and for
+    /// each that snapshots hold when one of them has given up key groups.
+    ///
+    /// # Errors
+    /// `SnapshotHolds` while a snapshot is alive, which is asked for a key group then; `MemoryLimit`.
+    pub fn reserve(&mut self, bytes: u64) -> Result<(), HeapError> {
+        let frames = bytes.div_ceil(self.options.frame_size.into());
+        self.frames.reserve(u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
     /// How much memory it uses.

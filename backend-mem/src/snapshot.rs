@@ -127,6 +127,13 @@ impl<A: ArenaHandle> Snapshot<A> {
         self.done_groups().has(group)
     }
 
+    /// The key group that the heap lacks memory for and asks to be given up next, if there is one.
+    #[must_use]
+    pub fn wanted_key_group(&self) -> Option<KeyGroup> {
+        let wanted = self.guard.arena.arena().slots().wanted(self.guard.slot);
+        wanted.filter(|group| !self.is_key_group_done(*group))
+    }
+
     fn done_groups(&self) -> DoneGroups<'_> {
         // SAFETY: the geometry is that of the heap that has made the snapshot.
         unsafe { DoneGroups::new(self.guard.arena.arena(), self.geometry, self.guard.slot) }

@@ -51,6 +51,11 @@ impl<'a> DoneGroups<'a> {
         bits != 0
     }
 
+    /// How many key groups that are.
+    pub(crate) fn count(&self) -> u32 {
+        self.words.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum()
+    }
+
     fn place(&self, group: KeyGroup) -> Option<(&AtomicUsize, usize)> {
         let index = usize::from(group.0.checked_sub(self.geometry.key_groups.first.0)?);
         let word = self.words.get(index / usize::BITS as usize)?;

@@ -23,11 +23,17 @@ pub(crate) struct Slots([Slot; SLOTS]);
 struct Slot {
     guards: Count,
     runs: [Count; LANES],
+    /// One more than the key group that the heap waits for; 0 if it waits for none. A wish, which orders nothing.
+    wanted: AtomicUsize,
 }
 
 impl Slots {
     pub(crate) fn new() -> Self {
-        let slot = |_| Slot { guards: Count::zero(), runs: core::array::from_fn(|_| Count::zero()) };
+        let slot = |_| Slot {
+            guards: Count::zero(),
+            runs: core::array::from_fn(|_| Count::zero()),
+            wanted: AtomicUsize::new(0),
+        };
         Self(core::array::from_fn(slot))
     }
 
@@ -48,6 +54,7 @@ impl Slots {
     /// The heap gives the free slot its first guard.
     pub(crate) fn open(&self, slot: usize) {
         // Whoever gets the guard gets it from this thread, by a hand-over that synchronises.
+        self.slot(slot).wanted.store(0, Ordering::Relaxed);
         self.slot(slot).guards.0.store(1, Ordering::Relaxed);
     }
 
@@ -71,6 +78,17 @@ impl Slots {
         let order = if is_mutant("heap_collect_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         let left = self.slot(slot).guards.0.load(order);
         left == 0 || left == 1 && is_mutant("heap_released_early")
+    }
+
+    /// The heap asks for a key group to be given up next.
+    pub(crate) fn ask_for(&self, slot: usize, group: KeyGroup) {
+        self.slot(slot).wanted.store(usize::from(group.0) + 1, Ordering::Relaxed);
+    }
+
+    /// The key group that the heap asked for last.
+    pub(crate) fn wanted(&self, slot: usize) -> Option<KeyGroup> {
+        let wanted = self.slot(slot).wanted.load(Ordering::Relaxed).checked_sub(1)?;
+        u16::try_from(wanted).ok().map(KeyGroup)
     }
 
     /// A run of a key group, made by the holder of the snapshot.

@@ -1,5 +1,7 @@
 #![expect(unsafe_code, reason = "reads and writes the numbers that the arena keeps for each frame")]
 
+use slackwater_core::key_group::KeyGroup;
+
 use crate::arena::{ArenaHandle, FrameId, Geometry};
 
 /// What a frame is to the allocator.
@@ -9,8 +11,10 @@ pub(crate) enum Mark {
     None,
     /// The first of a free run of `2^order` frames.
     Free(u8),
-    /// The first of a run of `2^order` frames in use.
+    /// The first of a run of `2^order` frames in use, or retired.
     Used(u8),
+    /// The first of a retired run of `2^order` frames of one key group.
+    Retired(u8),
 }
 
 /// Three numbers for each frame; the heap's alone.
@@ -49,6 +53,17 @@ impl<A: ArenaHandle> Side<A> {
         self.set_number(0, frame, epoch);
     }
 
+    /// The run is retired; its key group takes the place of its epoch.
+    pub(super) fn set_retired(&mut self, run: FrameId, order: u8, group: KeyGroup) {
+        self.set_mark(run, Mark::Retired(order));
+        self.set_born(run, group.0.into());
+    }
+
+    /// The key group of a retired run.
+    pub(super) fn key_group(&self, retired: FrameId) -> KeyGroup {
+        KeyGroup(u16::try_from(self.born(retired)).unwrap_or(u16::MAX))
+    }
+
     /// The next of the list that the frame is in.
     pub(super) fn link(&self, frame: FrameId) -> FrameId {
         FrameId(self.number(1, frame))
@@ -67,7 +82,8 @@ impl<A: ArenaHandle> Side<A> {
         match unsafe { at.read() } {
             0 => Mark::None,
             free @ 1..=64 => Mark::Free(free - 1),
-            used => Mark::Used((used - 65) & 63),
+            used @ 65..=128 => Mark::Used(used - 65),
+            retired => Mark::Retired((retired - 129) & 63),
         }
     }
 
@@ -79,6 +95,7 @@ impl<A: ArenaHandle> Side<A> {
             Mark::None => 0,
             Mark::Free(order) => order + 1,
             Mark::Used(order) => order + 65,
+            Mark::Retired(order) => order + 129,
         };
         let at = self.arena.arena().at(self.mark_at(frame));
         // SAFETY: a byte of the table of marks, within the arena; only the heap, which owns `self`, touches it.

@@ -52,7 +52,7 @@ impl<A: ArenaHandle> Heap<A> {
     /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
     ///
     /// # Errors
-    /// `UnknownState`, `ForeignKeyGroup`, `MemoryLimit` if its page is frozen and cannot be copied.
+    /// `UnknownState`, `ForeignKeyGroup`, `SnapshotHolds` if its page is frozen and cannot be copied.
     #[inline]
     pub fn get_mut(
         &mut self,

@@ -20,9 +20,16 @@ pub enum HeapError {
     },
     /// A heap lives in the arena, or did.
     ArenaInUse,
-    /// No frame is free, nor can one be made free now. Room comes back when a snapshot is released or
-    /// entries are removed.
+    /// No frame is free. Room comes back when entries are removed.
     MemoryLimit {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// No frame is free while snapshots are alive. The same call may go well when one of them has been released
+    /// or has given up a key group ([`Snapshot::wanted_key_group`](crate::Snapshot::wanted_key_group)).
+    SnapshotHolds {
+        /// Bytes that only snapshots need.
+        held_bytes: u64,
         /// The limit.
         limit_bytes: u64,
     },
@@ -140,9 +147,12 @@ impl fmt::Display for HeapError {
             }
             Self::ArenaInUse => f.write_str("the arena already holds a heap; give each heap its own"),
             Self::MemoryLimit { limit_bytes } => {
+                write!(f, "the state outgrew its memory limit of {limit_bytes} bytes; raise the limit")
+            }
+            Self::SnapshotHolds { held_bytes, limit_bytes } => {
                 write!(
                     f,
-                    "the state does not fit into its memory limit of {limit_bytes} bytes; raise the limit"
+                    "snapshots hold {held_bytes} of the state's {limit_bytes} bytes; wait for one to go"
                 )
             }
             Self::TooManySnapshots => f.write_str("four snapshots are alive; wait until one is written"),

@@ -17,6 +17,7 @@ mod early_release;
 mod limits;
 mod memory;
 mod model;
+mod pressure;
 
 const BYTES: CodecId<'static> = CodecId::variable("bytes", 1);
 

@@ -14,11 +14,13 @@ use crate::arena::{ArenaHandle, DefaultArena};
 use crate::heap::StateId;
 use crate::snapshot::{FrozenRun, Snapshot};
 
+mod capture;
 mod plan;
 mod tail;
 #[cfg(test)]
 mod tests;
 
+use capture::Captured;
 use plan::GroupPlan;
 use tail::Tail;
 
@@ -30,8 +32,9 @@ const RUN_LEN_MAX: usize = 1 << 20;
 /// Writes a snapshot to a segment and makes it durable.
 ///
 /// Each key group of the snapshot is given up when the disk has read it to the end, the rest when the last of
-/// its frames has been submitted, their guards as the disk is through with them. Each key group's list of pages and the indexes written so far are kept in memory: 28 bytes a
-/// page.
+/// its frames has been submitted, their guards as the disk is through with them. A key group that the heap has
+/// no memory to copy is copied out of turn. Each key group's list of pages and the indexes written so far are
+/// kept in memory, 28 bytes a page, and at most 8 MiB of copies.
 pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = DefaultArena> {
     file: FileWriter<D, String>,
     file_name: String,
@@ -42,12 +45,15 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     /// The next key group to plan; [`KeyGroup::NONE`] behind the last one.
     next_group: Option<KeyGroup>,
     group: GroupPlan,
-    /// Key groups that have been sent, but may still be read by the disk.
+    /// Key groups that have been sent or captured, but may still be read by the disk.
     sent: Vec<KeyGroup>,
+    captured: Captured,
+    /// Something was given up since last asked.
+    has_relief: bool,
     runs: VecDeque<FrozenRun<A>>,
     /// Bytes of the first run that have been taken.
     run_sent: usize,
-    /// Bytes to be written before the next run: the header, at last the tail.
+    /// Bytes to be written before the next run: the header, a captured key group, at last the tail.
     pending: Vec<u8>,
     pending_sent: usize,
     tail: Tail,
@@ -91,6 +97,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             states,
             group: GroupPlan::default(),
             sent: Vec::new(),
+            captured: Captured::default(),
+            has_relief: false,
             runs: VecDeque::new(),
             run_sent: 0,
             pending: block,
@@ -104,6 +112,11 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     /// How it ended; none while it has not.
     pub const fn result(&self) -> Option<&Result<SegmentRef, WriteError>> {
         self.result.as_ref()
+    }
+
+    /// Whether a heap that waits for memory should try again: something was given up since last asked.
+    pub const fn take_relief(&mut self) -> bool {
+        core::mem::replace(&mut self.has_relief, false)
     }
 
     /// Nobody wants the segment any more: what is there of it is removed.
@@ -202,6 +215,13 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             return Ok(true);
         };
         self.next_group = self.behind(group);
+        if let Some((plan, bytes)) = self.captured.take(group) {
+            self.group = plan;
+            self.group.move_to(self.tail.frame_count())?;
+            self.group.sum_up(&bytes, &self.header);
+            (self.pending, self.pending_sent) = (bytes, 0);
+            return Ok(true);
+        }
         (self.group, self.runs) = GroupPlan::of(snapshot, &self.states, group, self.tail.frame_count())?;
         Ok(true)
     }
@@ -209,7 +229,23 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     /// Lets the heap write to key groups that the disk has read to the end.
     fn give_up_sent(&mut self) {
         if let Some(snapshot) = &mut self.snapshot {
+            let before = self.sent.len();
             self.sent.retain(|group| !snapshot.key_group_done(*group));
+            self.has_relief |= self.sent.len() < before;
+        }
+    }
+
+    /// Copies the key group that the heap waits for, if its turn is still to come.
+    fn capture_wanted(&mut self) {
+        let Some(snapshot) = &self.snapshot else { return };
+        let Some(group) = snapshot.wanted_key_group() else { return };
+        if self.next_group.is_none_or(|next| group < next) || self.captured.knows(group) {
+            return;
+        }
+        let Ok((plan, runs)) = GroupPlan::of(snapshot, &self.states, group, 0) else { return };
+        if self.captured.add(group, plan, runs) {
+            self.sent.push(group);
+            self.give_up_sent();
         }
     }
 
@@ -227,6 +263,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     fn let_go(&mut self) {
         self.snapshot = None;
         self.runs.clear();
+        self.captured = Captured::default();
+        self.has_relief = true;
     }
 
     fn settle(&mut self) {
@@ -252,6 +290,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
 
 impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> Work<D> for SegmentWriter<D, A> {
     fn advance(&mut self, disk: &mut D, tokens: &mut Tokens) {
+        self.capture_wanted();
         self.pump(disk, tokens);
         self.file.advance(disk, tokens);
         self.settle();
@@ -260,6 +299,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> Work<D> for Segme
     fn on_completion(&mut self, completion: Completion<D::Block>, disk: &mut D) {
         self.file.on_completion(completion, disk);
         self.give_up_sent();
+        // Without the snapshot, what was in flight may have been the last of it.
+        self.has_relief |= self.snapshot.is_none();
         self.settle();
     }
 

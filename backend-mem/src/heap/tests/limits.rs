@@ -13,7 +13,7 @@ fn the_memory_limit_is_an_error_that_changes_nothing() {
             let value = vec![number as u8; if number % 17 == 0 { frame_size as usize * 3 } else { 9 }];
             match heap.put(state, KeyGroup(group), &key, &value) {
                 Ok(()) => drop(truth.insert((group, key), value)),
-                Err(HeapError::MemoryLimit { .. }) => refused += 1,
+                Err(HeapError::MemoryLimit { .. } | HeapError::SnapshotHolds { .. }) => refused += 1,
                 Err(error) => panic!("{error}"),
             }
             if number % 2_500 == 0 {

@@ -171,7 +171,7 @@ impl<A: ArenaHandle + 'static> Model<A> {
 
     /// The heap lacked memory: nothing has changed. Some room is made.
     fn refuse(&mut self, error: HeapError) {
-        assert!(matches!(error, HeapError::MemoryLimit { .. }), "{error}");
+        assert!(matches!(error, HeapError::MemoryLimit { .. } | HeapError::SnapshotHolds { .. }), "{error}");
         self.refused += 1;
         self.compare();
         match self.random.below(4) {
@@ -228,7 +228,10 @@ impl<A: ArenaHandle + 'static> Model<A> {
                 Ok(removed) => assert!(removed),
                 // Only if the page is frozen and there is no room for a copy.
                 Err(error) => {
-                    assert!(matches!(error, HeapError::MemoryLimit { .. }), "{error}");
+                    assert!(
+                        matches!(error, HeapError::MemoryLimit { .. } | HeapError::SnapshotHolds { .. }),
+                        "{error}"
+                    );
                     return;
                 }
             }

@@ -53,6 +53,17 @@ impl GroupPlan {
         Ok((plan, runs(pages.iter().map(|(_, page)| page))))
     }
 
+    /// Gives the first frame another number.
+    pub(super) fn move_to(&mut self, first_frame: u64) -> Result<(), &'static str> {
+        let end = first_frame + self.pages.len() as u64;
+        u32::try_from(end).map_err(|_| "more frames than 2^32")?;
+        self.first_frame = u32::try_from(first_frame).map_err(|_| "more frames than 2^32")?;
+        for ((_, row), frame) in self.pages.iter_mut().zip(self.first_frame..) {
+            row.frame_no = frame.into();
+        }
+        Ok(())
+    }
+
     /// Computes the checksums of the frames of the next run.
     pub(super) fn sum_up(&mut self, run: &[u8], header: &SegmentHeader) {
         let size = frame_size(header);

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use slackwater_core::durable::{Data, DiskError, Entry, FileId, Operation, Token, Wait};
@@ -7,7 +8,7 @@ use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 use super::*;
 use crate::codec::CodecId;
 use crate::disk::MemDisk;
-use crate::heap::{Heap, HeapOptions, StateId};
+use crate::heap::{Heap, HeapOptions, StateId, Value};
 
 type Inner = MemDisk<FrozenRun>;
 type Write = (Token, FileId, u64, Data<<Inner as Disk>::Block, FrozenRun>);
@@ -158,4 +159,50 @@ fn a_key_group_is_given_up_when_the_disk_has_read_it_and_not_before() {
     for page in expected {
         assert!(file[4096..].chunks(4096).any(|frame| frame == page), "every page is written as it was");
     }
+}
+
+#[test]
+fn a_key_group_that_the_heap_has_no_memory_for_is_copied_out_of_turn() {
+    let (mut heap, state) = filled();
+    // Fewer frames are left than a copy of one key group needs.
+    for number in 0_u16.. {
+        if heap.reserve(50 << 12).is_err() {
+            break;
+        }
+        heap.put(state, KeyGroup(0), &number.to_le_bytes(), &[7; 100_000]).unwrap();
+    }
+    let snapshot = heap.freeze().unwrap();
+    let expected = entries_of(&snapshot, state);
+    let mut disk = Slow::new();
+    let mut writer = SegmentWriter::<Slow>::new(snapshot, spec());
+    let mut tokens = Tokens::new(1);
+    // The disk has the header and takes no more.
+    writer.advance(&mut disk, &mut tokens);
+    let update = |heap: &mut Heap| {
+        (0..4_000_u32).find_map(|number| heap.put(state, KeyGroup(2), &number.to_le_bytes(), &[3; 60]).err())
+    };
+    let error = update(&mut heap).expect("the memory is short");
+    assert!(matches!(error, crate::HeapError::SnapshotHolds { .. }), "{error}");
+    assert!(!writer.take_relief());
+    writer.advance(&mut disk, &mut tokens);
+    assert!(writer.take_relief());
+    assert_eq!(update(&mut heap), None);
+    while !writer.is_done() {
+        round(&mut writer, &mut disk, &mut tokens);
+    }
+    let segment = writer.result().unwrap().clone().unwrap();
+    let mut restored = Heap::new(heap.options()).unwrap();
+    let range = heap.options().key_groups;
+    crate::segment::restore_segment(&mut disk.disk, "s.seg", &segment, range, &mut restored).unwrap();
+    let state = restored.state("op", "state").unwrap();
+    assert!(entries_of(&restored.freeze().unwrap(), state) == expected);
+}
+
+fn entries_of(snapshot: &Snapshot, state: StateId) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let owned = |value: Value<'_>| value.chunks().collect::<Vec<_>>().concat();
+    let mut entries = BTreeMap::new();
+    snapshot.entries(state, &mut |group, key, value| {
+        entries.insert([&group.0.to_le_bytes(), &owned(key)[..]].concat(), owned(value));
+    });
+    entries
 }

@@ -31,7 +31,10 @@ pub(super) fn copy<A: ArenaHandle + 'static>(snapshot: Snapshot<A>, heap: &mut H
     match restore_segment(&mut disk, "s", &segment, range, heap) {
         Ok(_) => true,
         Err(error) => {
-            let short = matches!(error.cause, RestoreCause::Heap(HeapError::MemoryLimit { .. }));
+            let short = matches!(
+                error.cause,
+                RestoreCause::Heap(HeapError::MemoryLimit { .. } | HeapError::SnapshotHolds { .. })
+            );
             assert!(short, "{error}");
             false
         }
