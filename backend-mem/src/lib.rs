@@ -34,6 +34,6 @@ pub use heap::{Entries, Heap, HeapError, HeapOptions, MemoryUse, ScanCursor, Sta
 pub use operator_state::{Broadcast, RawKeyedState, RawOperatorState, SplitList, UnionList};
 pub use snapshot::{FrozenRun, PageKind, PageRef, Snapshot, StateView};
 pub use state::{
-    Aggregate, AggregatingState, Expiring, ListState, MapState, Namespace, ReducingState, StateError,
-    TimeToLive, ValueState,
+    Aggregate, AggregatingState, DecodeNamespace, Expiring, GroupMinimum, ListState, MapState, Namespace,
+    ReducingState, StateError, TimeToLive, Timer, Timers, ValueState,
 };

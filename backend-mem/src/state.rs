@@ -44,6 +44,7 @@ mod namespace;
 mod reducing;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod value;
 
 pub use aggregating::{Aggregate, AggregatingState};
@@ -58,8 +59,9 @@ pub use expiring::{CanExpire, Cleaned, Expiring};
 pub use expiry::{At, Expiry, Never, TimeToLive, TtlUpdate, TtlVisibility};
 pub use list::{ListItems, ListState};
 pub use map::{MapEntries, MapState};
-pub use namespace::Namespace;
+pub use namespace::{DecodeNamespace, Namespace};
 pub use reducing::ReducingState;
+pub use timers::{GroupMinimum, Timer, Timers};
 pub use value::ValueState;
 
 pub(crate) use entries::Entries;

@@ -1,5 +1,6 @@
 use crate::codec::parts::{framing, push, total_width};
-use crate::codec::{Codec, CodecId, Name, Scratch, Unencodable};
+use crate::codec::{Codec, CodecId, Decode, Malformed, Name, Scratch, Unencodable};
+use crate::heap::Value;
 
 /// What keeps entries of the same key apart, for windows for example: any codec, or `()` for nothing.
 ///
@@ -20,6 +21,43 @@ pub trait Namespace: 'static {
         key: Self::Key<'_, K>,
         with: impl FnOnce(i32, &[u8]) -> R,
     ) -> Result<R, Unencodable>;
+}
+
+/// A namespace that can be told, with its key, from what is stored.
+pub trait DecodeNamespace: Namespace {
+    /// The key, or the key and the namespace, owned.
+    type Owned<K: Decode>;
+
+    /// Decodes a stored key.
+    ///
+    /// # Errors
+    /// The bytes are not what the codecs write.
+    fn decode<K: Decode>(stored: Value<'_>) -> Result<Self::Owned<K>, Malformed>;
+}
+
+impl DecodeNamespace for () {
+    type Owned<K: Decode> = K::Owned;
+
+    #[inline]
+    fn decode<K: Decode>(stored: Value<'_>) -> Result<K::Owned, Malformed> {
+        K::decode(&stored)
+    }
+}
+
+impl<N: Decode> DecodeNamespace for N {
+    type Owned<K: Decode> = (K::Owned, N::Owned);
+
+    #[inline]
+    fn decode<K: Decode>(stored: Value<'_>) -> Result<Self::Owned<K>, Malformed> {
+        let malformed = Malformed { codec: Self::key_id::<K>(), len: stored.len() };
+        let mut rest = stored;
+        let key = const { framing(&[K::ID, N::ID], 0) }.take(&mut rest).ok_or(malformed)?;
+        let namespace = const { framing(&[K::ID, N::ID], 1) }.take(&mut rest).ok_or(malformed)?;
+        if !rest.is_empty() {
+            return Err(malformed);
+        }
+        Ok((K::decode(&key)?, <N as Decode>::decode(&namespace)?))
+    }
 }
 
 /// No namespace.

@@ -14,6 +14,7 @@ mod folding;
 mod list;
 mod map;
 mod migration;
+mod timers;
 
 fn groups() -> MaxParallelism {
     MaxParallelism::new(8).unwrap()
