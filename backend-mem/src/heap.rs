@@ -2,7 +2,7 @@
 
 use slackwater_core::format::page::{FRAME_SIZE_MAX, FRAME_SIZE_MIN};
 use slackwater_core::format::segment::Distribution;
-use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 
 mod access;
 #[cfg(feature = "std")]
@@ -287,6 +287,9 @@ fn frame_size_log2(options: HeapOptions) -> Result<u8, HeapError> {
     }
     if options.key_groups.is_empty() {
         return Err(HeapError::InvalidOptions { what: "key_groups holds none" });
+    }
+    if options.key_groups.last > MaxParallelism::MAX.all_key_groups().last {
+        return Err(HeapError::InvalidOptions { what: "key_groups goes beyond 32767" });
     }
     u8::try_from(size.trailing_zeros()).map_err(|_| HeapError::InvalidOptions { what: "frame_size" })
 }

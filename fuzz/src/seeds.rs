@@ -13,7 +13,7 @@ use slackwater_core::format::segment::{
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 use slackwater_mem::segment::{SegmentRef, SegmentSpec, SegmentWriter, read_file};
-use slackwater_mem::{CodecId, FrozenRun, Heap, HeapOptions, MemDisk};
+use slackwater_mem::{Broadcast, CodecId, FrozenRun, Heap, HeapOptions, MemDisk, Plain, RawOperatorState};
 use zerocopy::IntoBytes;
 
 use crate::repair;
@@ -38,7 +38,7 @@ fn of(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Small frames, two states, keys and values in chains; `count` entries.
+/// Small frames, two states by key and two that are not, keys and values in chains; `count` entries.
 fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
     let key_groups = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(2) };
     let options = HeapOptions { frame_size: 256, memory_limit_bytes: 4 << 20, key_groups, hash_seed: 1 };
@@ -47,7 +47,14 @@ fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
     let words = heap.register("count", "words", bytes, bytes).expect("room for it");
     let other = heap.register("count", "other", bytes, bytes).expect("room for it");
     let ordered = heap.register_ordered("count", "ordered", bytes, bytes).expect("room for it");
+    let lines = RawOperatorState::register(&mut heap, "source", "lines").expect("room for it");
+    let rules =
+        Broadcast::<Plain<u8>, Plain<u64>>::register(&mut heap, "count", "rules").expect("room for it");
     for number in 0..count {
+        if number % 10 == 0 {
+            lines.push(&mut heap, &vec![number; 20 * usize::from(number)]).expect("room for it");
+            rules.put(&mut heap, &number, &1).expect("room for it");
+        }
         let group = KeyGroup(u16::from(number % 3));
         heap.put(words, group, &[number; 4], &[number; 8]).expect("room for it");
         if number % 10 == 0 {

@@ -1,8 +1,10 @@
+use slackwater_core::assign::Rescaling;
 use slackwater_core::durable::{Names, WriteFile, run_to_end};
 use slackwater_core::format::segment::{SegmentHeader, SegmentTrailer};
-use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 use slackwater_mem::segment::{
-    RestoreCause, RestoreError, SegmentRef, VerifyStats, restore_segment, verify_segment,
+    OldSegment, RestoreCause, RestoreError, SegmentRef, VerifyStats, restore_operator_state, restore_segment,
+    verify_segment,
 };
 use slackwater_mem::{FrozenRun, Heap, HeapError, HeapOptions, MemDisk, StateId, StateKind, Value};
 
@@ -25,9 +27,9 @@ pub fn segment(data: &[u8]) {
         let options =
             HeapOptions { frame_size, memory_limit_bytes: 8 << 20, key_groups: ALL_KEY_GROUPS, hash_seed };
         let mut heap = Heap::new(options).expect("sound options");
-        let restored = restore_segment(&mut disk, "s", &expected, ALL_KEY_GROUPS, &mut heap);
+        let restored = restore(&mut disk, &expected, &mut heap);
         match (&verified, &restored) {
-            (Ok(verified), Ok(restored)) => assert_eq!(verified.entries, restored.entries),
+            (Ok(verified), Ok(restored)) => assert_eq!(verified.entries, *restored),
             (Ok(_), Err(error)) => assert!(matches!(error.cause, RestoreCause::Heap(_)), "{error}"),
             // A restore does not count all entries of a state: it may see only some of its key groups.
             (Err(_), Ok(_) | Err(_)) => {}
@@ -36,6 +38,18 @@ pub fn segment(data: &[u8]) {
             use_up(&mut heap);
         }
     }
+}
+
+/// Puts all of a segment into a heap, and says how many entries that is.
+fn restore(
+    disk: &mut MemDisk<FrozenRun>,
+    segment: &SegmentRef,
+    heap: &mut Heap,
+) -> Result<u64, RestoreError> {
+    let stats = restore_segment(disk, "s", segment, ALL_KEY_GROUPS, heap)?;
+    let rescaling = Rescaling::new(MaxParallelism::MAX, 1, 1).expect("one is not too many");
+    let old = [Some(OldSegment { path: "s", segment })];
+    Ok(stats.entries + restore_operator_state(disk, &old, rescaling, 0, heap)?)
 }
 
 const ALL_KEY_GROUPS: KeyGroupRange = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(u16::MAX >> 1) };
@@ -53,9 +67,10 @@ fn use_up(heap: &mut Heap) {
     for (state, group, key) in &entries {
         let found = get(heap, *state, *group, key).expect("its key group").map(|value| value.len());
         let len = found.expect("an entry is found by its key");
-        for value in [[1; 100].as_slice(), &[2; 3]] {
+        for value in [[1; 100].as_slice(), &[2; 3], &vec![3; len]] {
             match put(heap, *state, *group, key, value) {
                 Ok(()) | Err(HeapError::MemoryLimit { .. }) => {}
+                Err(HeapError::OtherWidth { .. }) if value.len() != len => {}
                 Err(error) => panic!("an entry of {len} bytes cannot be changed: {error}"),
             }
         }

@@ -5,7 +5,7 @@
 //! row: the runs of description and table, and what every access needs to know
 //! description: the state's names and codecs, written once
 //! table: u64 entries | 8 B | u32 chunk for each few key groups
-//! chunk: a head for each key group, and behind the last one for what is not kept by key
+//! chunk: a head for each key group; of a state that is not kept by key just one
 //! ```
 //! The root is a run that doubles when one more state does not fit. All of it is in frames and is copied on
 //! write like the pages, so a frozen root leads to a frozen heap.
@@ -245,11 +245,13 @@ impl<'a> Walk<'a> {
         self.frames.read(chunk, offset).unwrap_or(&EMPTY_HEAD)
     }
 
-    /// Where in a table the chunk of a key group stands, and where in that chunk its head. What is not kept by key
-    /// has the place behind the last key group.
+    /// Where in a table the chunk of a key group stands, and where in that chunk its head.
     #[inline]
     pub(crate) fn head_at(self, group: KeyGroup) -> (usize, usize) {
-        let index = usize::from(group.0.wrapping_sub(self.key_groups.first.0)).min(self.key_groups.len());
+        let index = match group {
+            KeyGroup::NONE => 0,
+            KeyGroup(group) => usize::from(group.wrapping_sub(self.key_groups.first.0)),
+        };
         let offset = index * HEAD_LEN;
         let log2 = self.frames.frame_size_log2();
         (LIST_AT + (offset >> log2) * 4, offset & (self.frames.frame_size() - 1))
@@ -257,7 +259,7 @@ impl<'a> Walk<'a> {
 
     /// Bytes of a table.
     pub(crate) fn table_len(self) -> usize {
-        LIST_AT + 4 * ((self.key_groups.len() + 1) * HEAD_LEN).div_ceil(self.frames.frame_size())
+        LIST_AT + 4 * (self.key_groups.len() * HEAD_LEN).div_ceil(self.frames.frame_size())
     }
 }
 

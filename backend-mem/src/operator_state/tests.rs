@@ -140,6 +140,16 @@ fn what_is_kept_by_key_and_what_is_not_do_not_mix() {
 }
 
 #[test]
+fn a_heap_has_no_key_group_where_state_without_keys_lies() {
+    let options = |last| HeapOptions {
+        key_groups: KeyGroupRange { first: KeyGroup(0), last: KeyGroup(last) },
+        ..heap(256).options()
+    };
+    assert!(Heap::new(options(32767)).is_ok());
+    assert!(matches!(Heap::new(options(32768)), Err(HeapError::InvalidOptions { .. })));
+}
+
+#[test]
 fn o7_raw_keyed_bytes_come_back_by_key_group() {
     let mut heap = heap(256);
     let raw = RawKeyedState::register(&mut heap, "custom", "raw").unwrap();

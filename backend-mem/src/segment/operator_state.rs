@@ -176,7 +176,7 @@ fn take<D: Disk, A: ArenaHandle>(
     let mut total = 0;
     for Part { state, part, .. } in parts.values() {
         let count = part.partitions.end - part.partitions.start;
-        // One that came twice has taken the place of another, in which nothing came.
+        // The index may have fewer than the footer says.
         expect("entries of a state", part.at + count, heap.len(*state))?;
         total += count;
     }

@@ -1,5 +1,8 @@
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
-use slackwater_mem::{Arena, CodecId, Heap, HeapOptions, ScanCursor};
+use slackwater_mem::{
+    Arena, Broadcast, CodecId, Heap, HeapOptions, Plain, RawKeyedState, RawOperatorState, ScanCursor,
+    UnionList,
+};
 
 use crate::data::{Data, used};
 
@@ -42,6 +45,40 @@ pub(crate) fn small(data: &mut Data) -> u32 {
                 pages ^ used(&snapshot.states().count())
             }),
             _ => used(&heap.put(state, group, &key, value)),
+        };
+    }
+    sum
+}
+
+/// State that is not kept by key, and raw state, in 16 KiB.
+pub(crate) fn operator_state(data: &mut Data) -> u32 {
+    let mut memory = [0_u8; 16 * 1024];
+    let arena = Arena::new(&mut memory);
+    let key_groups = KeyGroupRange { first: KeyGroup(data.short()), last: KeyGroup(data.short()) };
+    let options = HeapOptions { frame_size: 256, memory_limit_bytes: 0, key_groups, hash_seed: data.long() };
+    let Ok(mut heap) = Heap::in_arena(&arena, options) else { return 0 };
+    let Ok(list) = UnionList::<Plain<u32>>::register(&mut heap, "operator", "list") else { return 1 };
+    let Ok(map) = Broadcast::<Plain<u16>, Plain<u64>>::register(&mut heap, "operator", "map") else {
+        return 2;
+    };
+    let Ok(partitions) = RawOperatorState::register(&mut heap, "operator", "partitions") else { return 3 };
+    let Ok(raw) = RawKeyedState::register(&mut heap, "operator", "raw") else { return 4 };
+    let mut sum = 0;
+    for _ in 0..64 {
+        let (group, key) = (KeyGroup(data.short()), data.short());
+        sum ^= match data.word() & 15 {
+            0 => used(&list.clear(&mut heap)),
+            1 => used(&list.update(&mut heap, &[1, 2])) ^ used(&list.set(&mut heap, data.long(), &3)),
+            2 => used(&list.get(&heap, data.long())) ^ used(&list.iter(&heap).next()),
+            3 => used(&map.put(&mut heap, &key, &data.long())),
+            4 => used(&map.get(&heap, &key)) ^ used(&map.remove(&mut heap, &key)),
+            5 => used(&map.for_each(&heap, |key, value| sum ^= used(&(key, value)))),
+            6 => used(&raw.write(&mut heap, group, &key.to_le_bytes())),
+            7 => used(&raw.read(&heap, group).map(|mut parts| parts.next().map(|part| part.len()))),
+            8 => used(&raw.clear(&mut heap, group)),
+            9 => used(&partitions.push(&mut heap, &[7; 90])),
+            10 => used(&heap.freeze().map(|snapshot| snapshot.epoch())),
+            _ => used(&list.push(&mut heap, &data.word())),
         };
     }
     sum

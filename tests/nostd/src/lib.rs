@@ -57,6 +57,7 @@ firmware! { firmware_canary => canary }
 
 firmware! {
     firmware_heap => heaps::small,
+    firmware_operator_state => heaps::operator_state,
     firmware_gate => machines::gate,
     firmware_subtask => machines::subtask,
     firmware_coordinator => machines::coordinator,

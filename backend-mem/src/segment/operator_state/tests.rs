@@ -1,11 +1,16 @@
 use std::string::ToString;
 
-use slackwater_core::durable::run_to_end;
+use slackwater_core::durable::{Names, WriteFile, run_to_end};
 use slackwater_core::format::FormatError;
+use slackwater_core::format::checksum::PART_FOOTER;
+use slackwater_core::format::segment::{
+    FooterHead, KeyGroupRow, SegmentHeader, SegmentTrailer, SegmentTrailerLayout,
+};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
+use zerocopy::IntoBytes;
 
-use super::super::{SegmentSpec, SegmentWriter, restore_segment, verify_segment};
+use super::super::{SegmentSpec, SegmentWriter, read_file, restore_segment, verify_segment};
 use super::*;
 use crate::codec::{Bytes, Codec, Plain};
 use crate::disk::MemDisk;
@@ -48,6 +53,11 @@ fn restore(disk: &mut Disk, path: &str, segment: &SegmentRef, heap: &mut Heap) -
     restore_operator_state(disk, &[Some(OldSegment { path, segment })], rescaling, 0, heap)
 }
 
+fn corrupt_what(error: &RestoreError) -> &'static str {
+    let RestoreCause::Format(FormatError::Corrupt { what, .. }) = error.cause else { panic!("{error}") };
+    what
+}
+
 /// What verification and restore say of a segment whose list has entries under these keys.
 fn refused(keys: &[&[u8]]) -> [&'static str; 2] {
     let (mut disk, mut source) = (Disk::new(), heap());
@@ -60,10 +70,7 @@ fn refused(keys: &[&[u8]]) -> [&'static str; 2] {
         verify_segment(&mut disk, "s", &segment).unwrap_err(),
         restore(&mut disk, "s", &segment, &mut heap()).unwrap_err(),
     ];
-    errors.map(|error| {
-        let RestoreCause::Format(FormatError::Corrupt { what, .. }) = error.cause else { panic!("{error}") };
-        what
-    })
+    errors.map(|error| corrupt_what(&error))
 }
 
 #[test]
@@ -94,6 +101,45 @@ fn a_restore_by_key_leaves_out_what_is_not_kept_by_key() {
     assert!(
         List::register(&mut by_key, "op", "list").unwrap().value(&by_key, 0).unwrap().unwrap().is(b"element")
     );
+}
+
+/// A segment with an entry by key in key group 3, and the same with another distribution in its registry.
+fn redistributed(disk: &mut Disk, distribution: Distribution) -> SegmentRef {
+    let mut source = heap();
+    let keyed = source.register("op", "keyed", Bytes::ID, Bytes::ID).unwrap();
+    source.put(keyed, KeyGroup(3), &[0; 8], b"v").unwrap();
+    let segment = write(disk, &mut source, "s");
+    let mut bytes = read_file(disk, "s", 1 << 20).unwrap();
+    let header = SegmentHeader::parse(&bytes).unwrap();
+    let trailer = SegmentTrailer::parse(&bytes, bytes.len() as u64).unwrap();
+    let from = usize::try_from(trailer.footer_offset).unwrap();
+    let footer = &mut bytes[from..from + usize::try_from(trailer.footer_len).unwrap()];
+    footer[FooterHead::LEN + KeyGroupRow::LEN + 3] = distribution.number();
+    let footer_checksum = header.identity(PART_FOOTER).checksum(footer);
+    let trailer_at = bytes.len() - SegmentTrailerLayout::LEN;
+    bytes[trailer_at..].copy_from_slice(SegmentTrailer { footer_checksum, ..trailer }.encode().as_bytes());
+    let mut file = WriteFile::<Disk, _, _>::new(Names::Final { path: "changed" }, bytes.as_slice());
+    run_to_end(disk, &mut file).unwrap();
+    SegmentRef { footer_checksum, ..segment }
+}
+
+#[test]
+fn pages_of_a_state_where_it_cannot_have_any_are_damage() {
+    let mut disk = Disk::new();
+    let unchanged = redistributed(&mut disk, Distribution::ByKey);
+    verify_segment(&mut disk, "changed", &unchanged).unwrap();
+    let range = groups().all_key_groups();
+    for distribution in [Distribution::Split, Distribution::Union, Distribution::Broadcast] {
+        let mut disk = Disk::new();
+        let segment = redistributed(&mut disk, distribution);
+        let errors = [
+            verify_segment(&mut disk, "changed", &segment).unwrap_err(),
+            restore_segment(&mut disk, "changed", &segment, range, &mut heap()).unwrap_err(),
+            restore(&mut disk, "changed", &segment, &mut heap()).unwrap_err(),
+        ];
+        let found = errors.map(|error| corrupt_what(&error));
+        assert_eq!(found, ["key group of a state", "state of a page", "entries of a state"]);
+    }
 }
 
 #[test]

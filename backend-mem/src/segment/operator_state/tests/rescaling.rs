@@ -240,12 +240,15 @@ fn r12_small_lists_do_not_all_go_to_the_first_subtask() {
     for name in ["a", "b", "c", "d"] {
         SplitList::<Utf8>::register(&mut old[0], "op", name).unwrap().push(&mut old[0], name).unwrap();
     }
+    // Another operator starts from the first subtask again.
+    SplitList::<Utf8>::register(&mut old[0], "op 2", "a").unwrap().push(&mut old[0], "a").unwrap();
     let segments = write(&mut disk, &mut old, 1);
     let taken = restore(&mut disk, &segments, 3).into_iter().map(|mut heap| {
-        ["a", "b", "c", "d"]
-            .map(|name| SplitList::<Utf8>::register(&mut heap, "op", name).unwrap().len(&heap))
+        [("op", "a"), ("op", "b"), ("op", "c"), ("op", "d"), ("op 2", "a")].map(|(operator, name)| {
+            SplitList::<Utf8>::register(&mut heap, operator, name).unwrap().len(&heap)
+        })
     });
-    assert_eq!(taken.collect::<Vec<_>>(), [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]);
+    assert_eq!(taken.collect::<Vec<_>>(), [[1, 0, 0, 1, 1], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]);
 }
 
 #[test]
