@@ -6,6 +6,7 @@ pub mod freezing;
 pub mod hash_map;
 pub mod histogram;
 pub mod mappings;
+pub mod maps;
 pub mod paired;
 pub mod resident;
 pub mod scale;

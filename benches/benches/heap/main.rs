@@ -16,6 +16,7 @@ mod access;
 mod after_freeze;
 mod freeze;
 mod growth;
+mod map;
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
@@ -23,6 +24,7 @@ fn main() {
     freeze::bench(&mut criterion);
     after_freeze::bench(&mut criterion);
     growth::bench(&mut criterion);
+    map::bench(&mut criterion);
     criterion.final_summary();
 }
 

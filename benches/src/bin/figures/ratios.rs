@@ -17,6 +17,7 @@ mod beside;
 mod first_touch;
 mod freeze;
 mod growth;
+mod map;
 mod memory;
 mod restore;
 mod snapshot;
@@ -119,6 +120,7 @@ impl<W: Write> OnDisk for Ratios<'_, W> {
         access::rows(&plan, table)?;
         let disk = snapshot::rows(&plan, table, disk)?;
         first_touch::rows(&plan, table)?;
+        map::rows(&plan, table)?;
         memory::rows(&plan, table)?;
         growth::rows(&plan, table)?;
         restore::rows(&plan, table, disk)
