@@ -18,6 +18,7 @@ use crate::heap::{Heap, HeapError, HeapOptions, StateId, Value};
 use crate::snapshot::{FrozenRun, Snapshot};
 
 mod adopt;
+mod append;
 mod forge;
 
 type TestDisk = MemDisk<FrozenRun>;

@@ -47,6 +47,22 @@ impl<T: Encoding> Encoding for ListOf<T> {
     const ID: CodecId<'static> = CodecId::variable(const { &Name::new("list", &[T::ID]) }.as_str(), 1);
 }
 
+/// Items of a map, whose keys `UK` writes.
+#[derive(Debug)]
+pub(super) struct MapOf<UK, T>(PhantomData<(UK, T)>);
+
+impl<UK: Codec, T: Encoding> Encoding for MapOf<UK, T> {
+    const ID: CodecId<'static> = CodecId::variable(const { &Name::new("map", &[UK::ID, T::ID]) }.as_str(), 1);
+}
+
+/// Nothing: a timer is all in its key.
+#[derive(Debug)]
+pub(super) struct TimerMark;
+
+impl Encoding for TimerMark {
+    const ID: CodecId<'static> = CodecId::fixed("timer", 1, 0);
+}
+
 /// An item that others are folded into. A state stays of its kind (rule H25), so it has a name of its own.
 #[derive(Debug)]
 pub(super) struct ReducingOf<T>(PhantomData<T>);

@@ -1,11 +1,17 @@
 use core::marker::PhantomData;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
+use slackwater_core::time::Millis;
 
 use super::{Namespace, StateError};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, CodecId, Unencodable};
-use crate::heap::{Heap, HeapError, StateId, Value};
+use crate::heap::{Heap, StateId, StateKind, Value};
+
+#[cfg(not(feature = "std"))]
+use super::encoding::Encoding as TakesOver;
+#[cfg(feature = "std")]
+use super::migration::{TakesOver, register_or_take_over};
 
 /// The entries of a state: which one it is and how its keys are stored.
 pub(crate) struct Entries<K: ?Sized, N> {
@@ -15,32 +21,31 @@ pub(crate) struct Entries<K: ?Sized, N> {
 }
 
 impl<K: Codec, N: Namespace> Entries<K, N> {
-    /// Makes a state known whose values are stored as `T`.
-    #[cfg(not(feature = "std"))]
-    pub(super) fn register<T: super::encoding::Encoding, A: ArenaHandle>(
+    /// Makes a state known whose values are stored as `T`, or takes over what was stored in another way.
+    pub(super) fn register<T: TakesOver, A: ArenaHandle>(
         heap: &mut Heap<A>,
-        (operator, name): (&str, &str),
+        name: (&str, &str),
         max_parallelism: MaxParallelism,
-        _now: slackwater_core::time::Millis,
+        now: Millis,
     ) -> Result<Self, StateError> {
-        Ok(Self::new(heap.register(operator, name, N::key_id::<K>(), T::ID)?, max_parallelism))
+        let id = register_or_take_over::<T, A>(heap, StateKind::Hash, name, N::key_id::<K>(), now)?;
+        Ok(Self::new(id, max_parallelism))
+    }
+
+    /// The same for a state whose entries are kept in order, under keys that contain the stored key.
+    pub(super) fn register_ordered<T: TakesOver, A: ArenaHandle>(
+        heap: &mut Heap<A>,
+        name: (&str, &str),
+        max_parallelism: MaxParallelism,
+        now: Millis,
+    ) -> Result<Self, StateError> {
+        let key = CodecId { width: None, ..N::key_id::<K>() };
+        let id = register_or_take_over::<T, A>(heap, StateKind::Ordered, name, key, now)?;
+        Ok(Self::new(id, max_parallelism))
     }
 
     pub(super) const fn new(id: StateId, max_parallelism: MaxParallelism) -> Self {
         Self { id, max_parallelism, _codecs: PhantomData }
-    }
-
-    /// Makes a state known whose entries are kept in order, under keys that contain the stored key.
-    pub(crate) fn register_ordered<A: ArenaHandle>(
-        heap: &mut Heap<A>,
-        operator: &str,
-        name: &str,
-        max_parallelism: MaxParallelism,
-        value: CodecId<'_>,
-    ) -> Result<Self, HeapError> {
-        let key = CodecId { width: None, ..N::key_id::<K>() };
-        let id = heap.register_ordered(operator, name, key, value)?;
-        Ok(Self::new(id, max_parallelism))
     }
 
     /// Lends the key group and the stored key to `with`.
@@ -104,3 +109,16 @@ impl<K: ?Sized, N> Clone for Entries<K, N> {
 }
 
 impl<K: ?Sized, N> Copy for Entries<K, N> {}
+
+/// Nothing is restored without `std`, so there is nothing to take over.
+#[cfg(not(feature = "std"))]
+fn register_or_take_over<T: TakesOver, A: ArenaHandle>(
+    heap: &mut Heap<A>,
+    kind: StateKind,
+    name: (&str, &str),
+    key: CodecId<'static>,
+    _now: Millis,
+) -> Result<StateId, StateError> {
+    use slackwater_core::format::segment::Distribution;
+    Ok(heap.register_as((kind, Distribution::ByKey), name, key, T::ID)?)
+}

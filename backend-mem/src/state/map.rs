@@ -1,10 +1,12 @@
 use core::marker::PhantomData;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism};
+use slackwater_core::time::Millis;
 
+use super::encoding::{Bare, MapOf};
 use super::{Entries, Namespace, StateError};
 use crate::arena::ArenaHandle;
-use crate::codec::{Codec, CodecId, Decode, Full, Name, Scratch, Unencodable};
+use crate::codec::{Codec, Decode, Full, Scratch, Unencodable};
 use crate::heap::{self, Heap, Value, hash_key};
 
 /// A map for each key (Flink: `MapState`), and for each namespace `N` of a key. A map without entries does not
@@ -22,9 +24,6 @@ pub struct MapState<K: ?Sized, UK, UV, N = ()> {
 handle!([K: ?Sized, UK, UV, N] MapState[K, UK, UV, N] entries);
 
 impl<K: Codec, UK: Codec, UV: Decode, N: Namespace> MapState<K, UK, UV, N> {
-    const VALUE_ID: CodecId<'static> =
-        CodecId::variable(const { &Name::new("map", &[UK::ID, UV::ID]) }.as_str(), 1);
-
     /// As [`ValueState::register`](super::ValueState::register).
     ///
     /// # Errors
@@ -35,7 +34,12 @@ impl<K: Codec, UK: Codec, UV: Decode, N: Namespace> MapState<K, UK, UV, N> {
         name: &str,
         max_parallelism: MaxParallelism,
     ) -> Result<Self, StateError> {
-        let entries = Entries::register_ordered(heap, operator, name, max_parallelism, Self::VALUE_ID)?;
+        let entries = Entries::register_ordered::<MapOf<UK, Bare<UV>>, A>(
+            heap,
+            (operator, name),
+            max_parallelism,
+            Millis(0),
+        )?;
         Ok(Self { entries, _codecs: PhantomData })
     }
 

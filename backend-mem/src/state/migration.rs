@@ -2,17 +2,19 @@
 
 use std::boxed::Box;
 
-use slackwater_core::key_group::MaxParallelism;
+use slackwater_core::format::segment::Distribution;
 use slackwater_core::time::Millis;
 
-use super::encoding::{AggregatingOf, Bare, Encoding, ListOf, ReducingOf, STAMP_ID, Stamped};
+use super::StateError;
+use super::encoding::{
+    AggregatingOf, Bare, Encoding, ListOf, MapOf, ReducingOf, STAMP_ID, Stamped, TimerMark,
+};
 use super::error::RefusedCodec;
 use super::expiry::split_stamp;
 use super::list::Elements;
-use super::{Entries, Namespace, StateError};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, CodecId, Full, Malformed, Scratch, Unencodable};
-use crate::heap::{Heap, HeapError, StateId, Value};
+use crate::heap::{Heap, HeapError, StateId, StateKind, Value};
 use crate::snapshot::StateView;
 
 /// Gets what was stored and lends what takes its place.
@@ -25,26 +27,24 @@ pub(super) trait TakesOver: Encoding {
     fn rewrite(stored: CodecId<'_>, now: Millis) -> Option<Rewrite>;
 }
 
-impl<K: Codec, N: Namespace> Entries<K, N> {
-    /// Makes a state known whose values are stored as `T`, after rewriting those of a restored one that are not.
-    pub(super) fn register<T: TakesOver, A: ArenaHandle>(
-        heap: &mut Heap<A>,
-        (operator, name): (&str, &str),
-        max_parallelism: MaxParallelism,
-        now: Millis,
-    ) -> Result<Self, StateError> {
-        let id = match heap.register(operator, name, N::key_id::<K>(), T::ID) {
-            Err(HeapError::OtherCodec { state, key: true }) => {
-                let known = heap.state_view(state).ok_or(HeapError::UnknownState { state })?;
-                return Err(StateError::Refused(refusal(&known, true, N::key_id::<K>())));
-            }
-            Err(HeapError::OtherCodec { state, key: false }) => {
-                take_over::<T, A>(heap, state, now)?;
-                state
-            }
-            id => id?,
-        };
-        Ok(Self::new(id, max_parallelism))
+/// Makes a state known whose values are stored as `T`, after rewriting those of a restored one that are not.
+pub(super) fn register_or_take_over<T: TakesOver, A: ArenaHandle>(
+    heap: &mut Heap<A>,
+    kind: StateKind,
+    name: (&str, &str),
+    key: CodecId<'static>,
+    now: Millis,
+) -> Result<StateId, StateError> {
+    match heap.register_as((kind, Distribution::ByKey), name, key, T::ID) {
+        Err(HeapError::OtherCodec { state, key: true }) => {
+            let known = heap.state_view(state).ok_or(HeapError::UnknownState { state })?;
+            Err(StateError::Refused(refusal(&known, true, key)))
+        }
+        Err(HeapError::OtherCodec { state, key: false }) => {
+            take_over::<T, A>(heap, state, now)?;
+            Ok(state)
+        }
+        id => Ok(id?),
     }
 }
 
@@ -79,8 +79,13 @@ fn refusal(known: &StateView<'_>, of_keys: bool, wanted: CodecId<'static>) -> Bo
 /// The codec within `outer(codec.version)`.
 fn within<'s>(outer: &str, stored: CodecId<'s>) -> Option<CodecId<'s>> {
     let inner = stored.name.strip_prefix(outer)?.strip_prefix('(')?.strip_suffix(')')?;
-    let (name, version) = inner.rsplit_once('.')?;
-    (stored.version == 1).then_some(CodecId { name, version: version.parse().ok()?, width: None })
+    (stored.version == 1).then_some(part(inner)?)
+}
+
+/// The codec that a part of a name stands for.
+fn part(name_and_version: &str) -> Option<CodecId<'_>> {
+    let (name, version) = name_and_version.rsplit_once('.')?;
+    Some(CodecId { name, version: version.parse().ok()?, width: None })
 }
 
 fn is_same(stored: CodecId<'_>, wanted: CodecId<'_>) -> bool {
@@ -134,6 +139,22 @@ impl<T: TakesOver> TakesOver for ListOf<T> {
             new(list.as_slice());
             Ok(())
         }))
+    }
+}
+
+/// Keys of a map are a part of the stored key, so they stay of their codec.
+impl<UK: Codec, T: TakesOver> TakesOver for MapOf<UK, T> {
+    fn rewrite(stored: CodecId<'_>, now: Millis) -> Option<Rewrite> {
+        let parts = stored.name.strip_prefix("map(")?.strip_suffix(')')?;
+        let (version, item) = parts.strip_prefix(UK::ID.name)?.strip_prefix('.')?.split_once(',')?;
+        let is_same_key = version.parse() == Ok(UK::ID.version) && stored.version == 1;
+        T::rewrite(part(item)?, now).filter(|_| is_same_key)
+    }
+}
+
+impl TakesOver for TimerMark {
+    fn rewrite(_stored: CodecId<'_>, _now: Millis) -> Option<Rewrite> {
+        None
     }
 }
 

@@ -1,18 +1,18 @@
 use core::ops::Bound;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism};
+use slackwater_core::time::Millis;
 
+use super::encoding::{Encoding, TimerMark};
 use super::{DecodeNamespace, Entries, Namespace, StateError};
 use crate::arena::ArenaHandle;
-use crate::codec::{Codec, CodecId, Decode, Full, Malformed, Scratch, Unencodable};
+use crate::codec::{Codec, Decode, Full, Malformed, Scratch, Unencodable};
 use crate::heap::{Heap, HeapError, StateId, Value};
 
 mod minima;
 
 pub use minima::GroupMinimum;
 
-/// What is stored with a timer: nothing.
-const VALUE_ID: CodecId<'static> = CodecId::fixed("timer", 1, 0);
 /// Bytes of a timestamp.
 const TIMESTAMP_LEN: usize = size_of::<i64>();
 
@@ -85,7 +85,8 @@ impl<K: Codec, N: Namespace, B: AsRef<[GroupMinimum]> + AsMut<[GroupMinimum]>> T
             let what = "timers need a slot for each key group, rounded up to a power of two";
             return Err(HeapError::InvalidOptions { what }.into());
         }
-        let entries = Entries::register_ordered(heap, operator, name, max_parallelism, VALUE_ID)?;
+        let entries =
+            Entries::register_ordered::<TimerMark, A>(heap, (operator, name), max_parallelism, Millis(0))?;
         let mut timers = Self { entries, minima: slots, first_group: groups.first.0, count: 0 };
         timers.look_through(heap)?;
         Ok(timers)
@@ -239,7 +240,7 @@ impl<K: Codec, N: Namespace, B: AsRef<[GroupMinimum]> + AsMut<[GroupMinimum]>> T
 /// The time of a timer, and what is stored of its key.
 #[inline]
 fn split<'v>(bytes: &Value<'v>) -> Result<(i64, Value<'v>), Malformed> {
-    let malformed = Malformed { codec: VALUE_ID, len: bytes.len() };
+    let malformed = Malformed { codec: TimerMark::ID, len: bytes.len() };
     let (_, stored) = bytes.split_at_checked(TIMESTAMP_LEN).ok_or(malformed)?;
     let mut time = [0; TIMESTAMP_LEN];
     bytes.copy_to(&mut time);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::heap::{HeapError, StateKind};
+use crate::heap::StateKind;
 
 type Counts = MapState<Utf8, Bytes, Plain<u32>>;
 
@@ -107,12 +107,11 @@ fn a_map_is_found_in_a_heap_with_another_seed() {
 #[test]
 fn a_map_names_its_codecs() {
     let mut heap = heap(groups());
-    let map = Counts::register(&mut heap, "op", "counts", groups()).unwrap();
+    Counts::register(&mut heap, "op", "counts", groups()).unwrap();
     let snapshot = heap.freeze().unwrap();
     let state = snapshot.states().next().unwrap();
     assert_eq!((state.kind, state.key), (StateKind::Ordered, CodecId::variable("utf8", 1)));
     assert_eq!(state.value, CodecId::variable("map(bytes.1,u32.1)", 1));
     let other = MapState::<Utf8, Bytes, Plain<u64>>::register(&mut heap, "op", "counts", groups());
-    let refused = HeapError::OtherCodec { state: map.id(), key: false };
-    assert_eq!(other.err(), Some(StateError::Heap(refused)));
+    assert!(matches!(other, Err(StateError::Refused(refused)) if refused.stored.0 == "map(bytes.1,u32.1)"));
 }

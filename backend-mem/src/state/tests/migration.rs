@@ -258,3 +258,25 @@ fn a_restore_does_not_go_on_with_a_state_that_was_rewritten() {
         "s: a state was given another codec while it was being restored: register it when all is restored"
     );
 }
+
+#[test]
+fn values_of_a_map_are_rewritten_and_its_keys_stay_of_their_codec() {
+    let mut left = Left::by(|heap| {
+        let map = MapState::<Utf8, Utf8, Plain<u32>>::register(heap, "op", "map", groups()).unwrap();
+        for number in 100..400 {
+            map.put(heap, "k", &number.to_string(), &number).unwrap();
+        }
+    });
+    let mut heap = left.restored();
+    let refused =
+        MapState::<Utf8, Bytes, Plain<u32>>::register(&mut heap, "op", "map", groups()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "state map of operator op has values of codec map(utf8.1,u32.1) version 1, and map(bytes.1,u32.1) version 1 \
+        has no migration for it; give it one, or register the codec of old"
+    );
+    let map = MapState::<Utf8, Utf8, Plain<Count>>::register(&mut heap, "op", "map", groups()).unwrap();
+    for number in 100..400 {
+        assert_eq!(map.get(&heap, "k", &number.to_string()), Ok(Some(Count(number))));
+    }
+}
