@@ -298,6 +298,10 @@ fn split_state(bytes: &[u8], at: usize) -> Result<(StateEntry<'_>, &[u8]), Forma
             value: head.distribution.into(),
         });
     };
+    if distribution != Distribution::ByKey && head.kind != STATE_KIND_HASH {
+        let what = "kind of a state that is not kept by key";
+        return Err(FormatError::Unsupported { what, value: head.kind.into() });
+    }
     let width = |width: U16| Some(width.get()).filter(|width| *width != WIDTH_ANY);
     let (operator, rest) = split_name(rest, head.operator_len, at)?;
     let (state, rest) = split_name(rest, head.state_len, at)?;

@@ -233,6 +233,12 @@ fn kinds_and_distributions_of_states_that_are_not_known_are_unsupported() {
     }
     let unknown = FormatError::Unsupported { what: "distribution of a state", value: 4 };
     assert_eq!(changed_footer(|footer| footer[state_at + 3] = 4), Err(unknown));
+    let ordered = |footer: &mut [u8], distribution: u8| {
+        (footer[state_at + 2], footer[state_at + 3]) = (STATE_KIND_ORDERED, distribution);
+    };
+    changed_footer(|footer| ordered(footer, 0)).unwrap();
+    let unknown = FormatError::Unsupported { what: "kind of a state that is not kept by key", value: 1 };
+    assert_eq!(changed_footer(|footer| ordered(footer, 1)), Err(unknown));
     let unknown = FormatError::Unsupported { what: "kind of state", value: 9 };
     assert_eq!(changed_footer(|footer| footer[state_at + 2] = 9), Err(unknown));
 }
