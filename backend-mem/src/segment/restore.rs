@@ -36,7 +36,7 @@ pub struct RestoreStats {
 /// Reads and checks header, registry and every frame of those key groups, nothing of the others. Waits for
 /// the disk. Work: each frame is copied once; entries are put one by one only where the heap cannot take over the
 /// pages, because its frames have another size, its hash another seed, or its key group has entries already.
-/// Memory, the heap's own apart: the footer, and index and a few bytes for each frame of 64 MiB of them; of a
+/// Memory, the heap's own apart: the footer, and index and a few bytes for each frame of 16 MiB of them; of a
 /// key group whose entries are put one by one, all of its frames.
 ///
 /// # Errors
@@ -83,8 +83,9 @@ pub struct SegmentRestore {
     stats: RestoreStats,
 }
 
-/// Frames that are read without a pause between them, in bytes.
-const BATCH_LEN: u64 = 64 << 20;
+/// Frames that are read without a pause between them, in bytes: so few that they are still in a cache when they
+/// are checked together.
+const BATCH_LEN: u64 = 16 << 20;
 /// Pages of this epoch or later are not taken over: epochs that are nearly used up begin anew with the entries.
 const EPOCH_END: u32 = 1 << 31;
 
@@ -159,7 +160,7 @@ impl SegmentRestore {
         }
     }
 
-    /// Restores the next key groups, up to 64 MiB of frames or a single one. Waits for the disk.
+    /// Restores the next key groups, up to 16 MiB of frames or a single one. Waits for the disk.
     ///
     /// # Errors
     /// As [`restore_segment`].
