@@ -15,6 +15,7 @@ pub mod stopwatch;
 pub mod storage;
 pub mod stream;
 pub mod subject;
+pub mod timers;
 
 /// Why a measurement could not be taken; ends the program with its one line.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;

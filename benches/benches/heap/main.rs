@@ -1,4 +1,5 @@
-//! What the state heap costs: per key, per freeze, per page that is touched first after one, and as it grows.
+//! What the state heap costs: per key, per freeze, per page that is touched first after one, as it
+//! grows, and in maps and timers.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on fails, as a test does")]
 
@@ -17,6 +18,7 @@ mod after_freeze;
 mod freeze;
 mod growth;
 mod map;
+mod timers;
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
@@ -25,6 +27,7 @@ fn main() {
     after_freeze::bench(&mut criterion);
     growth::bench(&mut criterion);
     map::bench(&mut criterion);
+    timers::bench(&mut criterion);
     criterion.final_summary();
 }
 

@@ -24,6 +24,7 @@ mod snapshot;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 use beside::Beside;
 use table::Table;
@@ -121,6 +122,7 @@ impl<W: Write> OnDisk for Ratios<'_, W> {
         let disk = snapshot::rows(&plan, table, disk)?;
         first_touch::rows(&plan, table)?;
         map::rows(&plan, table)?;
+        timers::rows(&plan, table)?;
         memory::rows(&plan, table)?;
         growth::rows(&plan, table)?;
         restore::rows(&plan, table, disk)
