@@ -35,6 +35,10 @@ pub type DefaultArena = std::sync::Arc<Arena<'static>>;
 #[cfg(not(feature = "std"))]
 pub type DefaultArena = &'static Arena<'static>;
 
+/// How much of a reserved arena is kept in small pages of memory.
+#[cfg(all(feature = "std", target_os = "linux"))]
+const SMALL_PAGES_LEN: usize = 4 << 20;
+
 /// A range of memory for one heap.
 pub struct Arena<'m> {
     base: NonNull<u8>,
@@ -85,6 +89,12 @@ impl<'m> Arena<'m> {
     #[cfg(feature = "std")]
     pub fn reserve(len: usize) -> std::io::Result<Self> {
         let mut mapping = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+        // Look-ups at random need far fewer entries of the processor's address cache then. A small heap stays small:
+        // its first part, the tables in front included, keeps to small pages. A system without them refuses; no harm.
+        #[cfg(target_os = "linux")]
+        if let Some(large) = len.checked_sub(SMALL_PAGES_LEN) {
+            let _refused = mapping.advise_range(memmap2::Advice::HugePage, SMALL_PAGES_LEN, large);
+        }
         let base = NonNull::from(&mut mapping[..]).cast();
         Ok(Self {
             base,

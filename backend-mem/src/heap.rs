@@ -13,6 +13,7 @@ mod group;
 mod grow;
 mod hash;
 mod merge;
+mod near;
 mod ordered;
 mod overflow;
 mod page;
@@ -28,10 +29,11 @@ pub(crate) mod tree;
 mod value;
 mod write;
 
-pub(crate) use access::Slot;
+pub(crate) use access::{Slot, Sought};
 pub use error::{HeapError, StateId, StateKind};
 pub(crate) use hash::Hasher;
 pub use hash::hash_key;
+use near::Near;
 #[cfg(feature = "std")]
 pub use rewrite::Rewriting;
 pub use tree::Entries;
@@ -77,6 +79,7 @@ pub struct Heap<A: ArenaHandle = DefaultArena> {
     root: FrameId,
     options: HeapOptions,
     hasher: Hasher,
+    near: Near,
     /// How often values of a state were rewritten; a restore under way must not go on then.
     #[cfg(feature = "std")]
     rewrites: u32,
@@ -124,6 +127,7 @@ impl<A: ArenaHandle> Heap<A> {
             root,
             options,
             hasher: Hasher::new(options.hash_seed),
+            near: Near::NONE,
             #[cfg(feature = "std")]
             rewrites: 0,
         })

@@ -127,7 +127,12 @@ pub fn key_group_of_hash(hash: i32, max_parallelism: MaxParallelism) -> KeyGroup
     let groups = NonZeroU32::from(max_parallelism.0);
     // Mostly a power of two, and a division takes longer than all the rest.
     let mask = groups.get().wrapping_sub(1);
-    let group = if groups.get() & mask == 0 { murmur(hash) & mask } else { murmur(hash) % groups };
+    let group = if groups.get() & mask == 0 {
+        // The absolute value of the smallest number, which is taken for 0, has none of these bits.
+        murmur_signed(hash).unsigned_abs() & mask
+    } else {
+        murmur(hash) % groups
+    };
     narrow(group).map_or(KeyGroup(0), KeyGroup)
 }
 
@@ -252,10 +257,15 @@ fn narrow(value: u32) -> Option<u16> {
 /// Flink's `MathUtils.murmurHash` (rule K2): `MurmurHash3` of one word, made non-negative.
 #[inline]
 const fn murmur(code: i32) -> u32 {
+    let mixed = murmur_signed(code);
+    if mixed == i32::MIN { 0 } else { mixed.unsigned_abs() }
+}
+
+#[inline]
+const fn murmur_signed(code: i32) -> i32 {
     let code = code.cast_unsigned().wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     let code = code.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64) ^ 4;
-    let mixed = mix(code).cast_signed();
-    if mixed == i32::MIN { 0 } else { mixed.unsigned_abs() }
+    mix(code).cast_signed()
 }
 
 /// The finaliser of `MurmurHash3` (rule K3).

@@ -6,7 +6,7 @@ use slackwater_core::key_group::KeyGroup;
 use super::group::{BROKEN, PageAt};
 use super::hash::same;
 use super::overflow::chain_of;
-use super::page::{self, Fixed, Page, Place, home, search};
+use super::page::{self, Fixed, Page, Place, search};
 use super::tables::{Head, directory_entry, directory_index, overflow_frame};
 use super::tags::prefetch;
 use super::{Heap, HeapError, StateId, Value};
@@ -42,11 +42,60 @@ impl<A: ArenaHandle> Heap<A> {
         key: &[u8],
         with: impl FnOnce(Value<'h>) -> R,
     ) -> Result<Option<R>, HeapError> {
-        let (row, head) = self.walk().row_and_head(state, group)?;
+        let sought = self.seek(state, group, key)?;
+        Ok(self.read_sought(sought, key, with))
+    }
+
+    /// The page that a key lies in if it is there. Reads nothing of the page itself, but asks for it.
+    #[expect(
+        clippy::inline_always,
+        reason = "called once or twice, on the hottest path; its results fill many registers"
+    )]
+    #[inline(always)]
+    pub(crate) fn seek(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Sought<'_>, HeapError> {
+        let frames = self.frames.view();
+        let (fixed, head) = match self.near.head_at(frames, state, group) {
+            Some((fixed, chunk, offset)) => (fixed, self.walk().head_in(chunk, offset)),
+            None => self.long_way(state, group)?,
+        };
+        debug_assert!(
+            self.long_way(state, group).is_ok_and(|long| core::ptr::eq(long.1, head) && long.0 == fixed)
+        );
         let hash = self.hasher.of(key);
-        let Some(fixed) = row.fixed() else { return Ok(self.find_value(head, hash, key).map(with)) };
-        let found = self.find_fixed(fixed, head, hash, key);
-        Ok(found.map(|found| with(Value::inline(found.value))))
+        let frame = directory_entry(frames, head, directory_index(hash, head.depth));
+        if let Some(page) = frames.frame_at(frame) {
+            match fixed {
+                Some(fixed) => fixed.prefetch(page, hash),
+                None => prefetch(page),
+            }
+        }
+        Ok(Sought { head, hash, fixed, frame })
+    }
+
+    /// The shape of a state's pages, and the head of a key group, from the root on.
+    #[cold]
+    #[inline(never)]
+    fn long_way(&self, state: StateId, group: KeyGroup) -> Result<(Option<Fixed>, &Head), HeapError> {
+        let (row, head) = self.walk().row_and_head(state, group)?;
+        Ok((row.fixed(), head))
+    }
+
+    /// What `with` makes of the value of a key that was sought.
+    #[expect(
+        clippy::inline_always,
+        reason = "called once or twice, on the hottest path; its results fill many registers"
+    )]
+    #[inline(always)]
+    pub(crate) fn read_sought<'h, R>(
+        &'h self,
+        sought: Sought<'h>,
+        key: &[u8],
+        with: impl FnOnce(Value<'h>) -> R,
+    ) -> Option<R> {
+        let Some(fixed) = sought.fixed else {
+            return self.find_value(sought.head, sought.hash, key).map(with);
+        };
+        self.find_fixed(fixed, sought, key).map(|found| with(Value::inline(found.value)))
     }
 
     /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
@@ -66,22 +115,27 @@ impl<A: ArenaHandle> Heap<A> {
         })
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "called once or twice, on the hottest path; its results fill many registers"
+    )]
+    #[inline(always)]
     pub(crate) fn slot_mut(
         &mut self,
         state: StateId,
         group: KeyGroup,
         key: &[u8],
     ) -> Result<Slot<'_>, HeapError> {
-        let (row, head) = self.walk().row_and_head(state, group)?;
-        let hash = self.hasher.of(key);
-        let (page, slot, start, end) = if let Some(fixed) = row.fixed() {
-            let Some(InSlot { page, slot, .. }) = self.find_fixed(fixed, head, hash, key) else {
+        let sought = self.seek(state, group, key)?;
+        let (page, slot, start, end) = if let Some(fixed) = sought.fixed {
+            let Some(InSlot { page, slot, .. }) = self.find_fixed(fixed, sought, key) else {
                 return Ok(Slot::Absent);
             };
             (page, slot, fixed.slot_at(slot) + fixed.key_width, fixed.slot_at(slot) + fixed.stride)
         } else {
-            let Some((page, place)) = self.find(head, hash, key) else { return Ok(Slot::Absent) };
+            let Some((page, place)) = self.find_record(sought.head, sought.hash, key) else {
+                return Ok(Slot::Absent);
+            };
             if chain_of(&place.value).is_some() {
                 return Ok(Slot::Elsewhere);
             }
@@ -104,25 +158,33 @@ impl<A: ArenaHandle> Heap<A> {
         if self.frames.is_writable(page.frame) {
             return Ok(page.frame);
         }
+        self.move_page(state, group, page)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn move_page(&mut self, state: StateId, group: KeyGroup, page: PageAt) -> Result<FrameId, HeapError> {
         let at = self.open(state, group)?;
         self.writable_page(at, page)
     }
 
     /// Finds a key of a state with records of one size.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "called once or twice, on the hottest path; its results fill many registers"
+    )]
+    #[inline(always)]
     pub(super) fn find_fixed<'h>(
         &'h self,
         fixed: Fixed,
-        head: &'h Head,
-        hash: u64,
+        sought: Sought<'h>,
         key: &[u8],
     ) -> Option<InSlot<'h>> {
-        let frames = self.frames.view();
-        let frame = directory_entry(frames, head, directory_index(hash, head.depth));
+        let Sought { head, hash, frame, .. } = sought;
         if frame.is_none() {
             return None;
         }
-        match record_in(frames.frame_at(frame)?, fixed, hash, key) {
+        match record_in(self.frames.view().frame_at(frame)?, fixed, hash, key) {
             Some((slot, value)) => Some(InSlot { page: PageAt { frame, overflow_lpn: 0 }, slot, value }),
             // Only then may there be pages linked behind this one, and its header must be looked at.
             None if head.has_overflow != 0 => self.find_linked(head, hash, key),
@@ -135,6 +197,11 @@ impl<A: ArenaHandle> Heap<A> {
         let (page, place) = self.find(head, hash, key)?;
         let Content::Inline(value) = place.value else { return None };
         Some(InSlot { page, slot: place.slot, value })
+    }
+
+    #[inline(never)]
+    fn find_record<'h>(&'h self, head: &'h Head, hash: u64, key: &[u8]) -> Option<(PageAt, Place<'h>)> {
+        self.find(head, hash, key)
     }
 
     /// Finds the value of a key of a state with records of any size.
@@ -166,6 +233,26 @@ impl<A: ArenaHandle> Heap<A> {
     }
 }
 
+/// Where a key lies if it is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought<'h> {
+    head: &'h Head,
+    hash: u64,
+    fixed: Option<Fixed>,
+    frame: FrameId,
+}
+
+impl Sought<'_> {
+    pub(super) const fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The shape of the page, if all records of the state have the same size.
+    pub(super) const fn fixed(&self) -> Option<Fixed> {
+        self.fixed
+    }
+}
+
 /// A record of one size that was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InSlot<'h> {
@@ -175,10 +262,9 @@ pub(super) struct InSlot<'h> {
 }
 
 /// The slot of a key in a page with records of one size, and its value.
-#[inline]
+#[expect(clippy::inline_always, reason = "the loop of every look-up")]
+#[inline(always)]
 fn record_in<'h>(bytes: &'h [u8], fixed: Fixed, hash: u64, key: &[u8]) -> Option<(usize, &'h [u8])> {
-    // Most records lie right behind their home; asking for that line now overlaps its miss with that of the tags.
-    prefetch(bytes.get(fixed.slot_at(home(hash, fixed.slots))..)?);
     search(bytes, fixed.slots, hash, |slot| {
         let record = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.stride)?;
         let (stored, value) = record.split_at_checked(fixed.key_width)?;

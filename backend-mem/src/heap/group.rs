@@ -47,6 +47,7 @@ impl<A: ArenaHandle> Heap<A> {
         let chunk =
             if chunk.is_none() { self.frames.take_zeroed(0)? } else { self.frames.make_writable(chunk)? };
         self.set_number(table, chunk_at, chunk.0)?;
+        self.refresh_near(state);
         Ok(Group { state, group, chunk, offset })
     }
 

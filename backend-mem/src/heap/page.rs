@@ -10,7 +10,7 @@ use slackwater_core::format::page::{
 };
 use zerocopy::FromBytes;
 
-use super::tags::{GROUP_LEN, Tags};
+use super::tags::{GROUP_LEN, Tags, prefetch};
 use super::{HeapError, StateId};
 
 mod append;
@@ -89,6 +89,18 @@ impl Fixed {
         Err(HeapError::OtherWidth { state, width, len })
     }
 
+    /// Asks for what a search for that hash reads first. Most records lie right behind their home slot, so its line
+    /// is wanted as soon as that of the tags.
+    #[inline]
+    pub(super) fn prefetch(self, page: &[u8], hash: u64) {
+        let home = home(hash, self.slots);
+        for at in [TAGS_OFFSET + home, self.slot_at(home)] {
+            if let Some(line) = page.get(at..) {
+                prefetch(line);
+            }
+        }
+    }
+
     /// Offset of a slot.
     #[inline]
     pub(super) const fn slot_at(self, slot: usize) -> usize {
@@ -145,7 +157,8 @@ pub(super) const fn home(hash: u64, slots: usize) -> usize {
 }
 
 /// Asks `hit` about each slot that may hold a record of that hash, until it answers.
-#[inline]
+#[expect(clippy::inline_always, reason = "the loop of every look-up")]
+#[inline(always)]
 pub(super) fn search<R>(
     bytes: &[u8],
     slots: usize,

@@ -143,6 +143,7 @@ impl<A: ArenaHandle> Heap<A> {
         let (old, table) = (self.walk().description(id), self.walk().table(id));
         self.set_row(id, kept_as, (run, table), (key_width, value.width))?;
         self.frames.retire(old);
+        self.refresh_near(id);
         Ok(())
     }
 

@@ -37,14 +37,14 @@ impl<A: ArenaHandle> Heap<A> {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), HeapError> {
-        let (row, head) = self.walk().row_and_head(state, group)?;
-        let hash = self.hasher.of(key);
-        if let Some(fixed) = row.fixed() {
+        let sought = self.seek(state, group, key)?;
+        let hash = sought.hash();
+        if let Some(fixed) = sought.fixed() {
             fixed.check(state, key, value)?;
-            let found = self.find_fixed(fixed, head, hash, key).map(|found| (found.page, found.slot));
+            let found = self.find_fixed(fixed, sought, key).map(|found| (found.page, found.slot));
             return self.put_fixed((state, group), fixed, found, hash, (key, value));
         }
-        row.expect(StateKind::Hash, state)?;
+        self.walk().row(state)?.expect(StateKind::Hash, state)?;
         Self::check_lengths(key, value)?;
         let (key_out, value_out) = self.what_overflows(key.len(), value.len());
         let at = self.open(state, group)?;

@@ -43,6 +43,31 @@ fn a_value_is_set_changed_and_removed_by_its_key() {
 }
 
 #[test]
+fn many_values_come_in_the_order_of_their_keys() {
+    let max_parallelism = MaxParallelism::new(16).unwrap();
+    let mut heap = heap(max_parallelism);
+    let numbers =
+        ValueState::<Plain<u64>, Plain<u64>>::register(&mut heap, "op", "s", max_parallelism).unwrap();
+    let names = ValueState::<Utf8, Utf8>::register(&mut heap, "op", "t", max_parallelism).unwrap();
+    let keys: Vec<u64> = (0..300).map(|key| key * 7 % 311).collect();
+    for key in keys.iter().filter(|key| *key % 3 > 0) {
+        numbers.put(&mut heap, key, &(key + 1)).unwrap();
+        names.put(&mut heap, &key.to_string(), &"n".repeat(*key as usize)).unwrap();
+    }
+    let mut expected = keys.iter().map(|key| (key % 3 > 0).then_some(key + 1));
+    let references: Vec<&u64> = keys.iter().collect();
+    numbers.get_many(&heap, &references, |value| assert_eq!(Some(value), expected.next())).unwrap();
+    assert_eq!(expected.next(), None);
+    let texts: Vec<String> = keys.iter().map(u64::to_string).collect();
+    let references: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut expected = keys.iter().map(|key| (key % 3 > 0).then_some(*key as usize));
+    names
+        .get_many(&heap, &references, |value| assert_eq!(Some(value.map(|v| v.len())), expected.next()))
+        .unwrap();
+    assert_eq!(expected.next(), None);
+}
+
+#[test]
 fn a_value_may_change_its_length() {
     let max_parallelism = MaxParallelism::new(4).unwrap();
     let mut heap = heap(max_parallelism);

@@ -9,7 +9,10 @@ use super::expiry::{At, Expiry, Never, TimeToLive};
 use super::{Entries, Namespace, StateError};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Decode};
-use crate::heap::{Heap, Slot, StateId, Value};
+use crate::heap::{Heap, Slot, Sought, StateId, Value};
+
+/// How many places [`ValueState::get_many`] asks for at the same time: about as many as a core can wait for.
+const BATCH: usize = 16;
 
 /// One value for each key (Flink: `ValueState`), and for each namespace `N` of a key.
 ///
@@ -66,6 +69,36 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         key: N::Key<'_, K>,
     ) -> Result<Option<V::Owned>, StateError> {
         self.read(heap, key)
+    }
+}
+
+impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
+    /// Calls `each` with the values of several keys, in their order. Asks the memory for the places of [`BATCH`] keys
+    /// before it looks at the first of them, so that they are fetched at the same time.
+    ///
+    /// # Errors
+    /// As [`Self::get`]; `each` has then been called for some of the keys.
+    pub fn get_many<A: ArenaHandle>(
+        &self,
+        heap: &Heap<A>,
+        keys: &[N::Key<'_, K>],
+        mut each: impl FnMut(Option<V::Owned>),
+    ) -> Result<(), StateError> {
+        for keys in keys.chunks(BATCH) {
+            let mut sought = heapless::Vec::<Sought<'_>, BATCH>::new();
+            for key in keys {
+                let place =
+                    self.entries.at(*key, |group, key| heap.seek(self.entries.id(), group, key))??;
+                let pushed = sought.push(place);
+                debug_assert!(pushed.is_ok(), "a chunk has no more keys than a batch");
+            }
+            for (key, place) in keys.iter().zip(sought) {
+                let decode = |value: Value<'_>| V::decode(&value);
+                let value = self.entries.at(*key, |_, key| heap.read_sought(place, key, decode))?;
+                each(value.transpose()?);
+            }
+        }
+        Ok(())
     }
 }
 
