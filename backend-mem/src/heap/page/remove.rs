@@ -66,8 +66,16 @@ fn move_record(bytes: &mut [u8], layout: Layout, from: usize, to: usize) -> Opti
         }
         Layout::Fixed(fixed) => {
             let (from, to) = (fixed.slot_at(from), fixed.slot_at(to));
-            let fits = from.max(to) + fixed.stride <= bytes.len();
-            fits.then(|| bytes.copy_within(from..from + fixed.stride, to))
+            let (low, high) = (from.min(to), from.max(to));
+            let (before, behind) = bytes.split_at_mut_checked(high)?;
+            let (low, high) =
+                (before.get_mut(low..)?.get_mut(..fixed.stride)?, behind.get_mut(..fixed.stride)?);
+            if from < to {
+                high.copy_from_slice(low)
+            } else {
+                low.copy_from_slice(high)
+            }
+            Some(())
         }
     }
 }

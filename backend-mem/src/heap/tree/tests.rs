@@ -296,7 +296,7 @@ fn the_memory_limit_is_an_error_that_changes_nothing() {
             };
             match done {
                 Ok(()) => {}
-                Err(HeapError::MemoryLimit { .. }) => refused += 1,
+                Err(HeapError::MemoryLimit { .. } | HeapError::SnapshotHolds { .. }) => refused += 1,
                 Err(error) => panic!("{error}"),
             }
             if number % 1_500 == 0 {
