@@ -1,7 +1,8 @@
-use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
+use slackwater_core::time::{Millis, Now};
 use slackwater_mem::{
-    Arena, Broadcast, CodecId, Heap, HeapOptions, Plain, RawKeyedState, RawOperatorState, ScanCursor,
-    UnionList,
+    Arena, Broadcast, CodecId, Heap, HeapOptions, ListState, Plain, RawKeyedState, RawOperatorState,
+    ScanCursor, TimeToLive, UnionList, ValueState,
 };
 
 use crate::data::{Data, used};
@@ -79,6 +80,44 @@ pub(crate) fn operator_state(data: &mut Data) -> u32 {
             9 => used(&partitions.push(&mut heap, &[7; 90])),
             10 => used(&heap.freeze().map(|snapshot| snapshot.epoch())),
             _ => used(&list.push(&mut heap, &data.word())),
+        };
+    }
+    sum
+}
+
+/// States by key with codecs, namespaces and a time to live, in 16 KiB.
+pub(crate) fn keyed_states(data: &mut Data) -> u32 {
+    type Pairs = (Plain<u16>, Plain<u32>);
+    let mut memory = [0_u8; 16 * 1024];
+    let arena = Arena::new(&mut memory);
+    let Ok(groups) = MaxParallelism::new(data.word()) else { return 0 };
+    let key_groups = groups.all_key_groups();
+    let options = HeapOptions { frame_size: 256, memory_limit_bytes: 0, key_groups, hash_seed: data.long() };
+    let Ok(mut heap) = Heap::in_arena(&arena, options) else { return 1 };
+    let Ok(list) = ListState::<Plain<u32>, Pairs, Plain<u8>>::register(&mut heap, "operator", "list", groups)
+    else {
+        return 2;
+    };
+    let (ttl, now) = (TimeToLive::new(data.long()), Now::default());
+    let values =
+        ValueState::<Pairs, Plain<u64>>::register_expiring(&mut heap, "operator", "values", groups, ttl, now);
+    let Ok(mut values) = values else { return 3 };
+    let mut sum = 0;
+    for _ in 0..64 {
+        let (key, namespace, now) =
+            (data.word(), data.short().to_le_bytes()[0], Now { wall: Millis(data.long()), ..now });
+        let pair = (data.short(), data.word());
+        sum ^= match data.word() & 7 {
+            0 => used(&list.add_all(&mut heap, (&key, &namespace), [&pair, &pair]).is_ok()),
+            1 => used(&list.update(&mut heap, (&key, &namespace), [&pair]).is_ok()),
+            2 => list
+                .get(&heap, (&key, &namespace))
+                .map_or(0, |items| items.fold(0, |sum, item| sum ^ used(&item.is_ok()))),
+            3 => used(&list.clear(&mut heap, (&key, &namespace)).is_ok()),
+            4 => used(&values.at(now).put(&mut heap, &pair, &7).is_ok()),
+            5 => used(&values.clean(&mut heap, now, 9).is_ok()),
+            6 => used(&heap.freeze().map(|snapshot| snapshot.epoch())),
+            _ => used(&values.at(now).remove(&mut heap, &pair).is_ok()),
         };
     }
     sum

@@ -57,6 +57,7 @@ firmware! { firmware_canary => canary }
 
 firmware! {
     firmware_heap => heaps::small,
+    firmware_keyed_states => heaps::keyed_states,
     firmware_operator_state => heaps::operator_state,
     firmware_gate => machines::gate,
     firmware_subtask => machines::subtask,

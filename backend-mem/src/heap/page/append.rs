@@ -1,5 +1,6 @@
 //! Values that grow.
 
+use core::cell::Cell;
 use core::mem::offset_of;
 
 use slackwater_core::format::page::{Content, OverflowRef, PageHeader, RecordHead, offs_offset};
@@ -23,8 +24,7 @@ pub(in super::super) fn append_to_value(bytes: &mut [u8], slot: usize, more: &[u
         return None;
     }
     let moved = top.checked_sub(garbage + more.len())?;
-    bytes.get(offset..offset + len)?;
-    bytes.copy_within(offset..offset + len, moved);
+    move_down(bytes.get_mut(moved..offset + len)?, offset.checked_sub(moved)?);
     bytes.get_mut(moved + len..moved + len + more.len())?.copy_from_slice(more);
     set_u16(bytes, moved + offset_of!(RecordHead, value_len), value_len)?;
     set_u16(bytes, offs_offset(slots) + 2 * slot, moved)?;
@@ -33,6 +33,14 @@ pub(in super::super) fn append_to_value(bytes: &mut [u8], slot: usize, more: &[u
     header.heap_top = u16::try_from(moved).ok()?.into();
     header.garbage += u16::try_from(garbage).ok()?;
     Some(())
+}
+
+/// Moves what lies behind the first `gap` bytes to the front, as `copy_within` does, which can panic.
+fn move_down(bytes: &mut [u8], gap: usize) {
+    let cells = Cell::from_mut(bytes).as_slice_of_cells();
+    for (to, from) in cells.iter().zip(cells.iter().skip(gap)) {
+        to.set(from.get());
+    }
 }
 
 /// Replaces the reference to a value's chain.
