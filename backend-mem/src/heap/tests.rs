@@ -58,8 +58,10 @@ fn check_pages<A: ArenaHandle>(snapshot: &Snapshot<A>, state: StateId) {
             view.check().unwrap();
             assert!(lpns.insert(page.lpn(), page.kind()).is_none(), "an lpn names one page");
             assert_eq!((view.header().state_id.get(), view.header().key_group.get()), (state.0, group.0));
-            if let PageView::Hash(page) = view {
-                records += page.records().count();
+            match view {
+                PageView::Hash(page) => records += page.records().count(),
+                PageView::Tree(page) if !page.is_inner() => records += page.entries().count(),
+                PageView::Tree(_) | PageView::Overflow(_) => {}
             }
         }
         assert_eq!(records, snapshot.group_len(state, group) as usize);

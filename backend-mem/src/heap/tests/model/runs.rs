@@ -102,6 +102,18 @@ fn every_snapshot_equals_its_moment_with_keys_and_values_of_one_size() {
 }
 
 #[test]
+fn every_snapshot_equals_its_moment_with_hashed_and_ordered_states() {
+    for (seed, frame_size) in [(1, 256), (2, 512), (3, 4096)] {
+        run(Plan { ordered: true, states: 4, groups: 2, ..Plan::new(seed, frame_size) }, reserved);
+    }
+    for (seed, frames) in [(4, 120), (5, 160)] {
+        let plan = Plan { ordered: true, memory_bytes: 256 * frames, ..Plan::new(seed, 256) };
+        let refused = run(plan, in_callers_memory);
+        assert!(refused > 20, "{refused} calls were refused for seed {seed}");
+    }
+}
+
+#[test]
 fn every_snapshot_equals_its_moment_with_few_hashes() {
     for mask in [0xf000_0000_0000_000f, 0xff, 0] {
         run(Plan { mask, ..Plan::new(99, 256) }, reserved);
