@@ -1,6 +1,7 @@
-//! Bodies of the fuzz targets: one for each decoder. Any bytes must give a value or an error.
+//! Bodies of the fuzz targets: one for each decoder, and one for the heap. Any bytes must give a value or an
+//! error; to the heap they are a list of operations.
 //!
-//! Each body first repairs the checksums, as far as the bytes have the shape for it: nearly all that lies
+//! A decoder's body first repairs the checksums, as far as the bytes have the shape for it: nearly all that lies
 //! behind a checksum would never be reached otherwise. What a decoder accepts must encode to the same bytes.
 //!
 //! ```text
@@ -19,11 +20,13 @@ use slackwater_core::format::segment::{
 use zerocopy::{FromBytes, IntoBytes};
 
 pub mod corpus;
+mod heaps;
 mod manifests;
 mod repair;
 mod seeds;
 mod segments;
 
+pub use heaps::heap;
 pub use manifests::manifest;
 pub use segments::{segment, verify};
 
@@ -33,6 +36,7 @@ pub type Body = fn(&[u8]);
 /// Every target by name.
 pub const TARGETS: &[(&str, Body)] = &[
     ("header", header),
+    ("heap", heap),
     ("footer", footer),
     ("index", index),
     ("manifest", manifest),

@@ -33,9 +33,16 @@ fn of(target: &str) -> Vec<Vec<u8>> {
         "header" => vec![segments[0].0[..SegmentHeaderLayout::LEN].to_vec()],
         "footer" => segments.iter().map(|(bytes, _)| footer(bytes)).collect(),
         "index" => vec![index(&segments[1].0)],
+        "heap" => operations(),
         "page" => pages(&segments[1].0),
         _ => Vec::new(),
     }
+}
+
+/// Lists of operations for a heap, each of them often.
+fn operations() -> Vec<Vec<u8>> {
+    let mix = |step: u32| (0..900_u32).map(move |at| (at * step + at / 7 * 31).to_le_bytes()[0]);
+    [5, 11, 29].map(|step| mix(step).collect()).into()
 }
 
 /// Small frames, two states by key and two that are not, keys and values in chains; `count` entries.

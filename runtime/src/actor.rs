@@ -51,7 +51,7 @@ pub struct Parked {
 pub enum ParkedOn {
     /// Records or marks on its channels.
     Input,
-    /// Room in a queue behind it or in its sink.
+    /// Room in a queue behind it or in its sink, or memory that snapshots hold.
     Room,
     /// Messages.
     Mail,
@@ -105,6 +105,11 @@ impl<M> Mailbox<M> {
     /// Puts a message in and wakes the receiver.
     pub(crate) fn send(&self, message: M) {
         lock(&self.queue).push_back(message);
+        self.signal.wake();
+    }
+
+    /// Wakes the receiver without a message.
+    pub(crate) fn wake(&self) {
         self.signal.wake();
     }
 

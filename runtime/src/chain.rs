@@ -32,12 +32,25 @@ impl Cx {
         self.failure.get_or_insert_with(|| (operator.to_owned(), error));
     }
 
+    /// Whether there is memory for a few records, or no snapshot to wait for.
+    pub(crate) fn has_memory(&mut self) -> bool {
+        let Some(heap) = &mut self.heap else { return true };
+        let bytes = RESERVE_BYTES.min(heap.options().memory_limit_bytes / RESERVE_SHARE);
+        !matches!(heap.reserve(bytes), Err(HeapError::SnapshotHolds { .. }))
+    }
+
     /// Freezes the keyed state; none if there is nothing in it.
     pub(crate) fn freeze(&mut self) -> Result<Option<Snapshot>, HeapError> {
         let snapshot = self.heap.as_mut().map(Heap::freeze).transpose()?;
         Ok(snapshot.filter(|snapshot| snapshot.states().any(|state| state.entries > 0)))
     }
 }
+
+/// What a few records must find free in the heap while a snapshot is written: they wait for it before they
+/// begin, since none can stop half way. One that takes more may be refused, which ends the job.
+const RESERVE_BYTES: u64 = 1 << 20;
+/// But no more than one of so many bytes of the heap.
+const RESERVE_SHARE: u64 = 8;
 
 /// An operator and all that follow it, as seen by what comes before.
 pub(crate) trait Stage<R: Record + ?Sized>: ChainOps {

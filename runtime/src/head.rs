@@ -16,7 +16,7 @@ pub(crate) const CHANNEL_WORDS: usize = 32;
 /// Name of the state that holds a source's splits.
 const SPLITS: &str = "splits";
 
-/// Room is looked for once in so many records; growing batches take what these few emit.
+/// Room and memory are looked for once in so many records; growing batches take what these few emit.
 const ROOM_CHECK: usize = 8;
 
 /// A source or channels, and the chain behind.
@@ -56,7 +56,7 @@ pub(crate) enum Poll {
     Processed(u64),
     /// Nothing there.
     Empty,
-    /// Something behind is full.
+    /// Something behind is full, or snapshots hold the memory.
     NoRoom,
     /// The source has ended, with this many records.
     Ended(u64),
@@ -151,7 +151,9 @@ impl<R: Record + ?Sized> InputHead<R> {
     fn process(&mut self, cx: &mut Cx) -> Poll {
         let before = self.done;
         while let Some(record) = self.current.get(self.done) {
-            if self.done.is_multiple_of(ROOM_CHECK) && (!self.next.has_room() || cx.failure.is_some()) {
+            if self.done.is_multiple_of(ROOM_CHECK)
+                && (!self.next.has_room() || !cx.has_memory() || cx.failure.is_some())
+            {
                 break;
             }
             self.next.process(record, cx);

@@ -142,6 +142,10 @@ impl Task {
             return Ok(Step::Progress);
         }
         self.head.chain().flush();
+        if flowed == Some(Flowed::NoRoom) && !self.cx.has_memory() {
+            // The heap has asked its snapshots for what it needs; the writer answers by a wake-up.
+            self.writer.wake();
+        }
         let on = match flowed {
             None | Some(Flowed::NoRoom) => ParkedOn::Room,
             Some(Flowed::Empty | Flowed::On) => ParkedOn::Input,

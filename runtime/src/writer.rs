@@ -231,6 +231,12 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             if !was_done {
                 running.work().advance(&mut self.disk, tokens);
             }
+            if let Running::Segment(_, task, work) = running
+                && work.take_relief()
+                && let Some(mail) = self.tasks.get(usize::from(task.0))
+            {
+                mail.wake();
+            }
             if let Running::Part(task, _, part) = running
                 && let Some(bytes) = part.take_written()
                 && let Some(mail) = self.tasks.get(usize::from(task.0))
