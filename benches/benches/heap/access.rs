@@ -7,6 +7,7 @@ use crate::{counts, key_stream, map, sizes};
 pub(crate) fn bench(criterion: &mut Criterion) {
     get(criterion);
     get_dependent(criterion);
+    get_many(criterion);
     update(criterion);
 }
 
@@ -43,6 +44,24 @@ fn get_dependent(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("hash_map", name), |bencher| {
             let (counts, mut stream, mut last) = (map(keys), key_stream(keys), 0);
             bencher.iter(|| last = *counts.get(&(stream.next().unwrap() ^ (last >> 48))).unwrap());
+        });
+    }
+    group.finish();
+}
+
+/// One iteration reads sixteen keys by one call.
+fn get_many(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("get_many");
+    group.throughput(Throughput::Elements(16));
+    for (name, keys) in sizes() {
+        group.bench_function(BenchmarkId::new("heap", name), |bencher| {
+            let (counts, mut stream) = (counts(keys), key_stream(keys));
+            bencher.iter(|| {
+                let (keys, mut sum) = (stream.block(16).first_chunk::<16>().unwrap(), 0_u64);
+                let add = |value: Option<u64>| sum = sum.wrapping_add(value.unwrap());
+                counts.state.get_many(&counts.heap, &keys.each_ref(), add).unwrap();
+                sum
+            });
         });
     }
     group.finish();

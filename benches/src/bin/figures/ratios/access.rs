@@ -17,11 +17,14 @@ use crate::lines::nanos_of_slice;
 const UPDATE: &str = "update/independent";
 const READ: &str = "read/independent";
 const READ_DEPENDENT: &str = "read/dependent";
+const READ_BATCH: &str = "read/batch_16";
+/// Keys that are read by one call.
+const BATCH: usize = 16;
 /// Dependent reads in a block for each other operation: they take longer.
 const DEPENDENT_SHARE: usize = 4;
 
 pub(super) fn rows<W: Write>(plan: &Plan, table: &mut Table<W>) -> Result<(), Failed> {
-    if !table.wants_any(&[UPDATE, READ, READ_DEPENDENT]) {
+    if !table.wants_any(&[UPDATE, READ, READ_DEPENDENT, READ_BATCH]) {
         return Ok(());
     }
     let mut sides = Sides::new(plan)?;
@@ -34,6 +37,9 @@ pub(super) fn rows<W: Write>(plan: &Plan, table: &mut Table<W>) -> Result<(), Fa
     if table.wants(READ_DEPENDENT) {
         let paired = sides.dependent_reads(plan)?;
         table.paired(READ_DEPENDENT, "ns", (HASH_MAP, &paired), Goal::Times(0.85))?;
+    }
+    if table.wants(READ_BATCH) {
+        table.paired(READ_BATCH, "ns", (HASH_MAP, &sides.batch_reads(plan)?), Goal::Times(0.9))?;
     }
     Ok(())
 }
@@ -80,6 +86,16 @@ impl Sides {
         )
     }
 
+    /// Ours by sixteen keys a call; theirs one by one, as the map has no other way.
+    fn batch_reads(&mut self, plan: &Plan) -> Result<Paired, StateError> {
+        let Self { counts, map, ours, theirs } = self;
+        Paired::measure(
+            plan.rounds,
+            || timed(ours.block(plan.block), |keys| read_batches(counts, keys)),
+            || timed(theirs.block(plan.block), |keys| read(keys, |key| Ok(map.get(&key).copied()))),
+        )
+    }
+
     /// Which key is read depends on the value that was read before.
     fn dependent_reads(&mut self, plan: &Plan) -> Result<Paired, StateError> {
         let Self { counts, map, ours, theirs } = self;
@@ -107,6 +123,16 @@ fn read(keys: &[u64], get: impl Fn(u64) -> Result<Option<u64>, StateError>) -> R
     let mut sum = 0_u64;
     for key in keys {
         sum = sum.wrapping_add(get(*key)?.unwrap_or(0));
+    }
+    black_box(sum);
+    Ok(())
+}
+
+fn read_batches(counts: &Counts, keys: &[u64]) -> Result<(), StateError> {
+    let mut sum = 0_u64;
+    for batch in keys.as_chunks::<BATCH>().0 {
+        let add = |value: Option<u64>| sum = sum.wrapping_add(value.unwrap_or(0));
+        counts.state.get_many(&counts.heap, &batch.each_ref(), add)?;
     }
     black_box(sum);
     Ok(())

@@ -41,6 +41,7 @@ fn every_goal_has_its_row() {
         "update/by_flink",
         "read/independent",
         "read/dependent",
+        "read/batch_16",
         "update/while_a_snapshot_is_written",
         "update/while_a_snapshot_is_written/by_flink",
         "update/worst_256_after_freeze",
@@ -72,7 +73,10 @@ fn only_the_rows_that_were_asked_for_are_measured() {
         .skip(2)
         .map(|line| line.split_whitespace().next().unwrap().to_owned())
         .collect();
-    assert_eq!(names, ["read/independent", "read/dependent", "restore/first_lookup", "restore/all"]);
+    assert_eq!(
+        names,
+        ["read/independent", "read/dependent", "read/batch_16", "restore/first_lookup", "restore/all"]
+    );
 }
 
 #[test]
