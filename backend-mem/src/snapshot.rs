@@ -89,6 +89,7 @@ impl<A: ArenaHandle> Snapshot<A> {
     }
 
     /// The states that anything was ever written to.
+    #[cfg(feature = "std")]
     pub(crate) fn written_states(&self) -> impl Iterator<Item = StateId> + Clone {
         let walk = self.walk();
         walk.state_ids().filter(move |id| !walk.table(*id).is_none())

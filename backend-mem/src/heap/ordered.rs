@@ -135,7 +135,9 @@ impl<A: ArenaHandle> Heap<A> {
         prefix: &[u8],
         take: impl FnOnce(Value<'_>, Value<'_>) -> Option<R>,
     ) -> Result<Option<R>, HeapError> {
-        let mut entries = Entries::from(self.ordered(state, group)?, prefix, false);
+        let tree = self.ordered(state, group)?;
+        let mut entries =
+            if prefix.is_empty() { Entries::all(tree) } else { Entries::from(tree, prefix, false) };
         let Some((position, (key, value))) = entries.peek_values() else { return Ok(None) };
         let taken = if key.begins_with(prefix) { take(key, value) } else { None };
         if taken.is_some() {

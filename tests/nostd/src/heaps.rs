@@ -1,8 +1,11 @@
+use core::ops::Bound;
+
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::{
-    Arena, Broadcast, CodecId, Heap, HeapOptions, ListState, Plain, RawKeyedState, RawOperatorState,
-    ScanCursor, TimeToLive, UnionList, ValueState,
+    Arena, ArenaHandle, Broadcast, CodecId, Entries, GroupMinimum, Heap, HeapOptions, ListState, MapState,
+    Plain, RawKeyedState, RawOperatorState, ScanCursor, StateError, StateId, TimeToLive, Timers, UnionList,
+    ValueState,
 };
 
 use crate::data::{Data, used};
@@ -17,6 +20,7 @@ pub(crate) fn small(data: &mut Data) -> u32 {
     let Ok(mut heap) = Heap::in_arena(&arena, options) else { return 0 };
     let codec = CodecId::variable("bytes", data.short());
     let Ok(state) = heap.register("operator", "state", codec, codec) else { return 1 };
+    let Ok(ordered) = heap.register_ordered("operator", "ordered", codec, codec) else { return 1 };
     let mut sum = 0_u32;
     let mut snapshot = None;
     let mut cursor = ScanCursor::default();
@@ -47,8 +51,49 @@ pub(crate) fn small(data: &mut Data) -> u32 {
             }),
             _ => used(&heap.put(state, group, &key, value)),
         };
+        sum ^= in_order(&mut heap, ordered, data, value);
     }
-    sum
+    sum ^ typed(&mut heap, data).map_or(2, |sum| sum)
+}
+
+/// One of the things that can be done to an ordered state.
+fn in_order<A: ArenaHandle>(heap: &mut Heap<A>, state: StateId, data: &mut Data, value: &[u8]) -> u32 {
+    let (group, key) = (KeyGroup(data.short()), data.word().to_le_bytes());
+    match data.word() & 7 {
+        0 => used(&heap.ordered_remove(state, group, &key)),
+        1 => used(&heap.ordered_get(state, group, &key).map(|value| value.map(|value| value.len()))),
+        2 => heap.ordered_from(state, group, Bound::Excluded(&key)).map_or(0, sum_of),
+        3 => heap.ordered_within(state, group, &key).map_or(0, sum_of),
+        4 => used(&heap.ordered_take_first(state, group, &key, |key, _| Some(key.len()))),
+        _ => used(&heap.ordered_put(state, group, value, &key)),
+    }
+}
+
+fn sum_of(entries: Entries<'_>) -> u32 {
+    entries.fold(0, |sum, (key, value)| sum ^ used(&key.len()) ^ used(&value.len()))
+}
+
+/// Maps and timers.
+fn typed<A: ArenaHandle>(heap: &mut Heap<A>, data: &mut Data) -> Result<u32, StateError> {
+    let Ok(max_parallelism) = MaxParallelism::new(data.short().into()) else { return Ok(3) };
+    let map =
+        MapState::<Plain<u32>, Plain<u16>, Plain<u64>>::register(heap, "operator", "map", max_parallelism)?;
+    let mut slots = [GroupMinimum::default(); 64];
+    let slots = slots.get_mut(..usize::from(data.short())).unwrap_or_default();
+    let mut timers =
+        Timers::<Plain<u32>, (), _>::register_in(heap, "operator", "timers", max_parallelism, slots)?;
+    let mut sum = 0;
+    for _ in 0..16 {
+        let (key, user_key) = (data.word(), data.short());
+        sum ^= used(&map.put(heap, &key, &user_key, &u64::from(data.word()))?);
+        sum ^= used(&map.get(heap, &key, &user_key)?) ^ used(&map.remove(heap, &key, &user_key)?);
+        sum ^= map.iter(heap, &key)?.fold(0, |sum, entry| sum ^ used(&entry));
+        sum ^= used(&map.clear(heap, &key)?);
+        sum ^= used(&timers.add(heap, i64::from(data.word()), &key)?);
+        sum ^= used(&timers.pop_due(heap, i64::from(data.word()))?);
+        sum ^= used(&timers.remove(heap, i64::from(data.word()), &key)?);
+    }
+    Ok(sum)
 }
 
 /// State that is not kept by key, and raw state, in 16 KiB.

@@ -8,6 +8,7 @@ use slackwater_core::format::page::{
     TREE_ENTRY_LEN_MIN, TreeEntry, TreeKey, TreePage, TreeRecordHead, TreeSlot, tree_entry_len_max,
     tree_head, tree_hint_distance, tree_slots_offset,
 };
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Which page of which key group; goes into the header.
@@ -208,9 +209,9 @@ fn add(bytes: &mut [u8], index: usize, entry: &TreeEntry<'_>) -> Option<()> {
     let page = TreePage::of(bytes)?;
     let parts = behind(&entry.key, page.prefix().len());
     let len = entry_len(entry).checked_sub(TreeSlot::LEN + page.prefix().len())?;
-    let (start, end) = (slot_at(bytes.len(), index), slots_end(&page, bytes.len()));
+    let (page_slots, end) = (page.slots().len(), slots_end(&page, bytes.len()));
     let top = usize::from(page.header().heap_top.get()).checked_sub(len)?;
-    if start > end || end + TreeSlot::LEN > top {
+    if index > page_slots || end + TreeSlot::LEN > top {
         return None;
     }
     let [front, back] = parts;
@@ -221,8 +222,9 @@ fn add(bytes: &mut [u8], index: usize, entry: &TreeEntry<'_>) -> Option<()> {
     let slot =
         TreeSlot { offset: u16::try_from(top).ok()?.into(), key_len: key_len.into(), head: head.into() };
 
-    bytes.copy_within(start..end, start + TreeSlot::LEN);
-    bytes.get_mut(start..start + TreeSlot::LEN)?.copy_from_slice(slot.as_bytes());
+    let mut next = slot;
+    let (_, slots) = hints_and_slots(bytes, page_slots + 1)?;
+    slots.get_mut(index..)?.iter_mut().for_each(|place| core::mem::swap(place, &mut next));
     write_record(bytes.get_mut(top..top + len)?, parts, entry)?;
     let (header, _) = PageHeader::mut_from_prefix(bytes).ok()?;
     header.n_slots += 1;
@@ -259,8 +261,9 @@ pub(super) fn remove(bytes: &mut [u8], index: usize) -> Option<()> {
     let page = TreePage::of(bytes)?;
     let (count, records_end) = (page.slots().len(), page.records_end());
     let (offset, len) = (page.slots().get(index)?.offset.get(), page.entry(index)?.record_len());
-    let (start, end) = (slot_at(bytes.len(), index), slots_end(&page, bytes.len()));
-    bytes.copy_within(start + TreeSlot::LEN..end, start);
+    let (_, slots) = hints_and_slots(bytes, count)?;
+    let mut next = *slots.get(index)?;
+    slots.get_mut(index..)?.iter_mut().rev().for_each(|place| core::mem::swap(place, &mut next));
     let (header, _) = PageHeader::mut_from_prefix(bytes).ok()?;
     header.n_slots -= 1;
     header.n_used -= 1;
@@ -293,26 +296,29 @@ pub(super) fn shorten_value(bytes: &mut [u8], index: usize, value: &[u8]) -> Opt
     Some(())
 }
 
-const fn slot_at(frame_size: usize, index: usize) -> usize {
-    tree_slots_offset(frame_size) + index * TreeSlot::LEN
+/// The hints and so many slots. Both moves of slots and setting of hints are without a way to panic.
+#[inline]
+fn hints_and_slots(bytes: &mut [u8], slots: usize) -> Option<(&mut [U32], &mut [TreeSlot])> {
+    let hints = (tree_slots_offset(bytes.len()) - PageHeader::LEN) / size_of::<U32>();
+    let (_, rest) = PageHeader::mut_from_prefix(bytes).ok()?;
+    let (hints, rest) = <[U32]>::mut_from_prefix_with_elems(rest, hints).ok()?;
+    let (slots, _) = <[TreeSlot]>::mut_from_prefix_with_elems(rest, slots).ok()?;
+    Some((hints, slots))
 }
 
 /// Sets the hints right after the slots from `index` on have changed; there were `count_before`.
 #[inline]
 fn refresh_hints(bytes: &mut [u8], index: usize, count_before: usize) -> Option<()> {
-    let page = TreePage::of(bytes)?;
-    let (hints, distance) = (page.hints().len(), tree_hint_distance(page.slots().len()));
-    if distance == 0 || hints == 0 {
+    let count = TreePage::of(bytes)?.slots().len();
+    let distance = tree_hint_distance(count);
+    if distance == 0 {
         return Some(());
     }
-    let unchanged =
-        if distance == tree_hint_distance(count_before) { index.saturating_sub(1) / distance } else { 0 };
-    for hint in unchanged.min(hints)..hints {
-        let head = slot_at(bytes.len(), distance * (hint + 1)) + offset_of!(TreeSlot, head);
-        if head + 4 > bytes.len() {
-            return None;
-        }
-        bytes.copy_within(head..head + 4, PageHeader::LEN + 4 * hint);
+    let is_alike = distance == tree_hint_distance(count_before);
+    let unchanged = if is_alike { index.saturating_sub(1) / distance } else { 0 };
+    let (hints, slots) = hints_and_slots(bytes, count)?;
+    for (number, hint) in (1..).zip(hints).skip(unchanged) {
+        *hint = slots.get(distance * number)?.head;
     }
     Some(())
 }

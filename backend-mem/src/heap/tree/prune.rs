@@ -19,7 +19,7 @@ impl<A: ArenaHandle> Heap<A> {
             self.writable_node(at, parent).and_then(|frame| self.writable_overflow(at).map(|()| frame));
         let frame = match writable {
             Ok(frame) => frame,
-            Err(HeapError::MemoryLimit { .. }) => return Ok(()),
+            Err(HeapError::MemoryLimit { .. } | HeapError::SnapshotHolds { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
         let page = TreePage::of(self.frames.view().frame(frame)).ok_or(BROKEN)?;

@@ -26,8 +26,11 @@ pub(in crate::heap) struct Position {
 
 impl<'h> Entries<'h> {
     /// All entries.
+    #[inline]
     pub(crate) fn all(tree: Tree<'h>) -> Self {
-        Self::from(tree, &[], false)
+        let mut entries = Self { tree, path: Path::new(), leaf: None, index: 0, end: None };
+        entries.leaf = entries.first_leaf(tree.root_lpn());
+        entries
     }
 
     /// From a key on; without it if `is_excluded`.
@@ -89,7 +92,7 @@ impl<'h> Entries<'h> {
     }
 
     fn next_leaf(&mut self) -> Option<(u32, TreePage<'h>)> {
-        let mut lpn = loop {
+        let lpn = loop {
             let (lpn, child) = self.path.pop()?;
             let page = self.tree.page(lpn)?;
             if child < page.slots().len() {
@@ -97,6 +100,12 @@ impl<'h> Entries<'h> {
                 break page.child(child + 1)?;
             }
         };
+        self.first_leaf(lpn)
+    }
+
+    /// The first leaf below a page.
+    #[inline]
+    fn first_leaf(&mut self, mut lpn: u32) -> Option<(u32, TreePage<'h>)> {
         loop {
             let page = self.tree.page(lpn)?;
             if !page.is_inner() {
