@@ -71,9 +71,9 @@ fn move_record(bytes: &mut [u8], layout: Layout, from: usize, to: usize) -> Opti
             let (low, high) =
                 (before.get_mut(low..)?.get_mut(..fixed.stride)?, behind.get_mut(..fixed.stride)?);
             if from < to {
-                high.copy_from_slice(low)
+                high.copy_from_slice(low);
             } else {
-                low.copy_from_slice(high)
+                low.copy_from_slice(high);
             }
             Some(())
         }
