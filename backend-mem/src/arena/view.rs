@@ -64,7 +64,7 @@ impl Geometry {
         let frames = (room >> frame_size_log2).min(FRAMES_END - 1);
         let frames = (frames - frames * SIDE_LEN / (frame_size + SIDE_LEN)).checked_sub(1)?;
         let side_end = arena.address() + born_at + frames * SIDE_LEN;
-        let frames_at = side_end.next_multiple_of(arena.alignment()) - arena.address();
+        let frames_at = side_end.checked_next_multiple_of(arena.alignment())? - arena.address();
         let frames = u32::try_from(frames).ok()?;
         (frames >= FRAMES_MIN).then_some(Self {
             side_at,
