@@ -8,7 +8,6 @@ use super::hash::same;
 use super::overflow::chain_of;
 use super::page::{self, Fixed, Page, Place, search};
 use super::tables::{Head, directory_entry, directory_index, overflow_frame};
-use super::tags::prefetch;
 use super::{Heap, HeapError, StateId, Value};
 use crate::arena::{ArenaHandle, FrameId, FrameView};
 
@@ -66,7 +65,7 @@ impl<A: ArenaHandle> Heap<A> {
         if let Some(page) = frames.frame_at(frame) {
             match fixed {
                 Some(fixed) => fixed.prefetch(page, hash),
-                None => prefetch(page),
+                None => page::prefetch_records(page, hash, usize::from(head.slots_hint) * 4),
             }
         }
         Ok(Sought { head, hash, fixed, frame })

@@ -100,7 +100,14 @@ impl<A: ArenaHandle> Heap<A> {
         page::init(bytes, identity, Layout::Records { slots }).ok_or(BROKEN)?;
         page::set_next(bytes, next).ok_or(BROKEN)?;
         page::fill(Page::new(saved).ok_or(BROKEN)?, bytes, |key| hasher.of_content(key), |_| true)
-            .ok_or(BROKEN)
+            .ok_or(BROKEN)?;
+        self.hint_slots(at, slots)
+    }
+
+    /// Notes how many slots pages with records of any size have now.
+    fn hint_slots(&mut self, at: Group, slots: usize) -> Result<(), HeapError> {
+        self.head_mut(at)?.slots_hint = u8::try_from(slots / 4).unwrap_or(0);
+        Ok(())
     }
 
     /// Whether the directory may be deep enough to part this page's records, the new one among them.
@@ -155,7 +162,11 @@ impl<A: ArenaHandle> Heap<A> {
         let layout = self.layout_for(at, load.0, load.1)?;
         let (saved, bytes) = self.frames.saved_and_write(frame).ok_or(BROKEN)?;
         page::init(bytes, identity, layout).ok_or(BROKEN)?;
-        page::fill(Page::new(saved).ok_or(BROKEN)?, bytes, hash_of, wanted).ok_or(BROKEN)
+        page::fill(Page::new(saved).ok_or(BROKEN)?, bytes, hash_of, wanted).ok_or(BROKEN)?;
+        match layout {
+            Layout::Records { slots } => self.hint_slots(at, slots),
+            Layout::Fixed(_) => Ok(()),
+        }
     }
 
     /// Adds a page of the same prefix behind the last: its records' hashes are too much alike to be parted.

@@ -156,6 +156,19 @@ pub(super) const fn home(hash: u64, slots: usize) -> usize {
     (((hash & 0xffff_ffff) * slots as u64) >> 32) as usize
 }
 
+/// Asks for what a search for that hash reads first in a page with records of any size: header, tags, offsets. How
+/// many slots it has stands in the header, so for the others `slots` must be guessed; 0 if it cannot be.
+#[inline]
+pub(super) fn prefetch_records(page: &[u8], hash: u64, slots: usize) {
+    let home = home(hash, slots);
+    let guessed = [0, TAGS_OFFSET + home, tags_end(slots) + 2 * home];
+    for at in guessed.into_iter().take(if slots == 0 { 1 } else { 3 }) {
+        if let Some(line) = page.get(at..) {
+            prefetch(line);
+        }
+    }
+}
+
 /// Asks `hit` about each slot that may hold a record of that hash, until it answers.
 #[expect(clippy::inline_always, reason = "the loop of every look-up")]
 #[inline(always)]

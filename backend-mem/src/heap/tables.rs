@@ -98,8 +98,9 @@ pub(crate) struct Head {
     pub(crate) overflow_free: U32,
     /// How many free ones there are among them.
     pub(crate) overflow_free_count: U32,
-    /// A byte of the head that is not used yet.
-    pub(crate) reserved: u8,
+    /// A quarter of the slots of the page with records of any size that was made last: where tags and offsets will
+    /// be found, mostly. 0 if there is none.
+    pub(crate) slots_hint: u8,
     /// The directory has `2^depth` entries.
     pub(crate) depth: u8,
     /// The overflow table has `2^overflow_log2` entries.
@@ -122,7 +123,7 @@ pub(crate) static EMPTY_HEAD: Head = Head {
     overflow_used: U32::ZERO,
     overflow_free: U32::ZERO,
     overflow_free_count: U32::ZERO,
-    reserved: 0,
+    slots_hint: 0,
     depth: 0,
     overflow_log2: 0,
     has_overflow: 0,
