@@ -5,6 +5,7 @@ mod furthest;
 mod progress;
 mod report;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,11 +123,14 @@ fn attempt(clock: &Clock) -> u64 {
 }
 
 fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
+    let attempt = attempt(clock);
     JobOptions {
+        // Keyed by the system's random numbers.
+        hash_seed: RandomState::new().hash_one(attempt),
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
         retained: usize::from(args.retain),
         memory_limit_bytes: args.memory_limit_mib << 20,
-        ..JobOptions::new(attempt(clock))
+        ..JobOptions::new(attempt)
     }
 }
 

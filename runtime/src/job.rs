@@ -27,6 +27,9 @@ pub struct JobOptions {
     /// A number that no other start of the job has had: part of the names of files, so that none is ever
     /// written twice. Nanoseconds since 1970 do.
     pub attempt: u64,
+    /// Seed of the hash that places keys, for a job that starts anew; a restored one keeps its own. Take a random
+    /// number where keys come from strangers: who knows it can make keys that all fall into one place.
+    pub hash_seed: u64,
     /// From one periodic checkpoint to the next; none for no periodic ones. A last checkpoint is always taken.
     pub interval: Option<Millis>,
     /// A checkpoint that takes longer is given up.
@@ -46,12 +49,13 @@ pub struct JobOptions {
 }
 
 impl JobOptions {
-    /// A checkpoint every second, three kept, at most 1 GiB of state, no failure tolerated.
+    /// A checkpoint every second, three kept, at most 1 GiB of state, no failure tolerated; the attempt as seed.
     #[must_use]
     pub const fn new(attempt: u64) -> Self {
         Self {
             folder: String::new(),
             attempt,
+            hash_seed: attempt,
             interval: Some(Millis(1000)),
             timeout: Millis(600_000),
             min_pause: Millis(0),

@@ -117,7 +117,7 @@ fn template(
         job_name: builder.name.clone(),
         triggered_at: now.wall,
         max_parallelism: max_parallelism.get(),
-        hash_seed: restored.map_or(options.attempt, |manifest| manifest.hash_seed),
+        hash_seed: restored.map_or(options.hash_seed, |manifest| manifest.hash_seed),
         is_finished: false,
         vertices: vertices.collect(),
     }
