@@ -4,6 +4,7 @@
 //! built without the sanitizer, which would not see how they synchronise.
 
 #![cfg(not(slackwater_loom))]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::thread;
