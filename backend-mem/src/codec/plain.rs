@@ -65,23 +65,33 @@ impl<T: PlainData> Decode for Plain<T> {
 
     #[inline]
     fn decode(value: &Value<'_>) -> Result<T, Malformed> {
-        let malformed = Malformed { codec: T::ID, len: value.len() };
-        if let Some(bytes) = value.as_slice() {
-            let wire = T::Wire::read_from_bytes(bytes).map_err(|_| malformed)?;
-            return T::from_wire(wire).ok_or(malformed);
+        let wire = match value.as_slice() {
+            Some(bytes) => T::Wire::read_from_bytes(bytes).ok(),
+            None => gathered(value),
+        };
+        match wire.and_then(T::from_wire) {
+            Some(item) => Ok(item),
+            None => Err(malformed::<T>(value.len())),
         }
-        if value.len() != size_of::<T::Wire>() {
-            return Err(malformed);
-        }
-        let mut wire = T::Wire::new_zeroed();
-        value.copy_to(wire.as_mut_bytes());
-        T::from_wire(wire).ok_or(malformed)
     }
 
     #[inline]
     fn borrow(owned: &T) -> &T {
         owned
     }
+}
+
+/// The stored form of a value that lies in several pieces.
+#[cold]
+fn gathered<W: FromZeros + IntoBytes + FromBytes>(value: &Value<'_>) -> Option<W> {
+    let mut wire = W::new_zeroed();
+    value.copy_to(wire.as_mut_bytes());
+    (value.len() == size_of::<W>()).then_some(wire)
+}
+
+#[cold]
+fn malformed<T: PlainData>(len: usize) -> Malformed {
+    Malformed { codec: T::ID, len }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "numbers have few bytes")]

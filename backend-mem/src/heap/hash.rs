@@ -15,9 +15,18 @@ const C: u64 = 0x8ebc_6af0_9c88_c6e3;
 #[must_use]
 #[inline]
 pub fn hash_key(seed: u64, key: &[u8]) -> u64 {
-    let len = key.len() as u64;
-    let mut state = fold(seed ^ A, len ^ B);
-    let mut rest = key;
+    hash_from(start(seed, key.len()), key)
+}
+
+/// The state before the first byte of a key of that length.
+#[inline]
+const fn start(seed: u64, len: usize) -> u64 {
+    fold(seed ^ A, len as u64 ^ B)
+}
+
+#[inline]
+fn hash_from(start: u64, key: &[u8]) -> u64 {
+    let (mut state, mut rest) = (start, key);
     while let Some((block, behind)) = rest.split_first_chunk::<16>() {
         if behind.is_empty() {
             break;
@@ -70,8 +79,8 @@ fn halves(block: &[u8; 16]) -> (u64, u64) {
 
 /// Both halves of the product, and both factors so that a factor of zero does not swallow the other.
 #[inline]
-fn fold(left: u64, right: u64) -> u64 {
-    let (low, high) = split(u128::from(left) * u128::from(right));
+const fn fold(left: u64, right: u64) -> u64 {
+    let (low, high) = split(left as u128 * right as u128);
     low ^ high ^ left ^ right.rotate_left(32)
 }
 
@@ -81,10 +90,25 @@ const fn split(number: u128) -> (u64, u64) {
     (number as u64, (number >> 64) as u64)
 }
 
+/// Keys up to this length have their start at hand.
+const SHORT_KEY_LEN_MAX: usize = 16;
+
+const fn starts(seed: u64) -> [u64; SHORT_KEY_LEN_MAX + 1] {
+    let mut starts = [0; SHORT_KEY_LEN_MAX + 1];
+    let mut len = 0;
+    while len <= SHORT_KEY_LEN_MAX {
+        starts[len] = start(seed, len);
+        len += 1;
+    }
+    starts
+}
+
 /// The hash of one heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hasher {
     seed: u64,
+    /// The states that short keys start from, by their length.
+    starts: [u64; SHORT_KEY_LEN_MAX + 1],
     /// Lets tests make hashes alike.
     #[cfg(test)]
     pub(crate) mask: u64,
@@ -94,14 +118,18 @@ impl Hasher {
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             seed,
+            starts: starts(seed),
             #[cfg(test)]
             mask: u64::MAX,
         }
     }
 
     #[inline]
-    pub(crate) fn of(self, key: &[u8]) -> u64 {
-        let hash = hash_key(self.seed, key);
+    pub(crate) fn of(&self, key: &[u8]) -> u64 {
+        let hash = match self.starts.get(key.len()) {
+            Some(start) => hash_from(*start, key),
+            None => hash_key(self.seed, key),
+        };
         #[cfg(test)]
         let hash = hash & self.mask;
         hash
@@ -109,7 +137,7 @@ impl Hasher {
 
     /// The hash of a key as it stands in a record.
     #[inline]
-    pub(crate) fn of_content(self, key: &Content<'_>) -> u64 {
+    pub(crate) fn of_content(&self, key: &Content<'_>) -> u64 {
         match key {
             Content::Inline(bytes) => self.of(bytes),
             Content::Overflow(reference) => reference.digest.get(),

@@ -168,26 +168,35 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
         key: N::Key<'_, K>,
         change: impl FnOnce(Option<V::Owned>) -> V::Owned,
     ) -> Result<(), StateError> {
-        let id = self.id();
-        self.entries.at(key, |group, key| {
-            let changed = match heap.slot_mut(id, group, key)? {
-                Slot::Here(place) => {
-                    let changed = change(self.decoded(Value::inline(place))?);
-                    let in_place = |bytes: &[u8]| replace(place, bytes);
-                    if self.expiry.encoded::<V, _>(V::borrow(&changed), in_place)? {
-                        return Ok(());
-                    }
-                    changed
+        self.entries.at(key, |group, key| match heap.slot_mut(self.entries.id(), group, key)? {
+            Slot::Here(place) => {
+                let changed = change(self.decoded(Value::inline(place))?);
+                let in_place = |bytes: &[u8]| replace(place, bytes);
+                if self.expiry.encoded::<V, _>(V::borrow(&changed), in_place)? {
+                    return Ok(());
                 }
-                Slot::Elsewhere => {
-                    let stored = heap.get(id, group, key)?;
-                    change(stored.map_or(Ok(None), |stored| self.decoded(stored))?)
-                }
-                Slot::Absent => change(None),
-            };
-            let put = |value: &[u8]| heap.put(id, group, key, value);
-            Ok(self.expiry.encoded::<V, _>(V::borrow(&changed), put)??)
+                self.put_at(heap, group, key, &changed)
+            }
+            Slot::Elsewhere => {
+                let stored = heap.get(self.entries.id(), group, key)?;
+                let changed = change(stored.map_or(Ok(None), |stored| self.decoded(stored))?);
+                self.put_at(heap, group, key, &changed)
+            }
+            Slot::Absent => self.put_at(heap, group, key, &change(None)),
         })?
+    }
+
+    /// Sets the value of a stored key. Apart from [`Self::update`], whose usual way stays short without it.
+    #[inline(never)]
+    fn put_at<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        group: KeyGroup,
+        key: &[u8],
+        value: &V::Owned,
+    ) -> Result<(), StateError> {
+        let put = |value: &[u8]| heap.put(self.entries.id(), group, key, value);
+        Ok(self.expiry.encoded::<V, _>(V::borrow(value), put)??)
     }
 
     /// Removes the value of a key and says whether there was one, expired or not.
