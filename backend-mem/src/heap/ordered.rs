@@ -135,11 +135,22 @@ impl<A: ArenaHandle> Heap<A> {
         prefix: &[u8],
         take: impl FnOnce(Value<'_>, Value<'_>) -> Option<R>,
     ) -> Result<Option<R>, HeapError> {
+        self.ordered_take_first_of_two(state, group, prefix, |key, value, _| take(key, value))
+    }
+
+    /// The same, and shows the key behind as well if that lies in the same page.
+    pub(crate) fn ordered_take_first_of_two<R>(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        prefix: &[u8],
+        take: impl FnOnce(Value<'_>, Value<'_>, Option<Value<'_>>) -> Option<R>,
+    ) -> Result<Option<R>, HeapError> {
         let tree = self.ordered(state, group)?;
         let mut entries =
             if prefix.is_empty() { Entries::all(tree) } else { Entries::from(tree, prefix, false) };
         let Some((position, (key, value))) = entries.peek_values() else { return Ok(None) };
-        let taken = if key.begins_with(prefix) { take(key, value) } else { None };
+        let taken = if key.begins_with(prefix) { take(key, value, entries.key_behind()) } else { None };
         if taken.is_some() {
             let path = entries.into_path();
             let at = self.open(state, group)?;

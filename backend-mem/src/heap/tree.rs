@@ -24,7 +24,11 @@ use search::{Probe, lower_bound};
 
 use super::Value;
 use super::tables::{self, Head};
+use super::tags::prefetch;
 use crate::arena::FrameView;
+
+/// Bytes that come from memory at once.
+const LINE: usize = 64;
 
 /// The inner pages from the root to a leaf: the lpn of each, and which child the way goes on with.
 type Path = heapless::Vec<(u32, usize), { TREE_LEVELS_MAX as usize + 1 }>;
@@ -32,6 +36,16 @@ type Path = heapless::Vec<(u32, usize), { TREE_LEVELS_MAX as usize + 1 }>;
 fn note(path: &mut Path, lpn: u32, child: usize) {
     let noted = path.push((lpn, child));
     debug_assert!(noted.is_ok(), "a tree has no more levels than that");
+}
+
+/// Asks for all that a search in a page reads but records: one after the other, its steps would wait for each.
+#[inline]
+fn prefetch_search(frame: &[u8]) {
+    let (front, _) = frame.split_at(frame.len() / 4);
+    front.chunks(LINE).for_each(prefetch);
+    if let Some(prefix) = frame.last_chunk::<LINE>() {
+        prefetch(prefix);
+    }
 }
 
 /// A tree being read. Its root's lpn stands where a hash state has its directory; 0 if nothing was written.
@@ -63,7 +77,12 @@ impl<'a> Tree<'a> {
 
     #[inline]
     fn page(self, lpn: u32) -> Option<TreePage<'a>> {
-        TreePage::of(self.frames.frame(tables::overflow_frame(self.frames, self.head, lpn)))
+        TreePage::of(self.frame(lpn))
+    }
+
+    #[inline]
+    fn frame(self, lpn: u32) -> &'a [u8] {
+        self.frames.frame(tables::overflow_frame(self.frames, self.head, lpn))
     }
 
     /// Goes down to the leaf for a probe, and tells of each inner page on the way.
@@ -71,7 +90,9 @@ impl<'a> Tree<'a> {
     fn seek(self, probe: &Probe<'_>, mut on_inner: impl FnMut(u32, usize)) -> Option<Place<'a>> {
         let mut lpn = self.root_lpn();
         for _ in 0..=TREE_LEVELS_MAX {
-            let page = self.page(lpn)?;
+            let frame = self.frame(lpn);
+            prefetch_search(frame);
+            let page = TreePage::of(frame)?;
             let (index, is_there) = lower_bound(&page, probe, self);
             if !page.is_inner() {
                 return Some(Place { lpn, page, index, is_there });

@@ -171,8 +171,9 @@ impl<K: Codec, N: Namespace, B: AsRef<[GroupMinimum]> + AsMut<[GroupMinimum]>> T
             let earliest = minima::earliest(self.minima.as_ref()).filter(|(_, time)| *time <= up_to);
             let Some((index, _)) = earliest else { return Ok(None) };
             let group = self.group(index);
-            let mut malformed = None;
-            let timer = heap.ordered_take_first(self.id(), group, &[], |key, _| {
+            let (mut malformed, mut next) = (None, None);
+            let timer = heap.ordered_take_first_of_two(self.id(), group, &[], |key, _, behind| {
+                next = behind.and_then(|key| split(&key).ok()).map(|(timestamp, _)| timestamp);
                 let timer = decode::<K, N>(&key).map_err(|error| malformed = Some(error)).ok();
                 timer.filter(|timer| timer.timestamp <= up_to)
             })?;
@@ -180,7 +181,10 @@ impl<K: Codec, N: Namespace, B: AsRef<[GroupMinimum]> + AsMut<[GroupMinimum]>> T
                 return Err(error.into());
             }
             self.count -= u64::from(timer.is_some());
-            self.look_at(heap, group)?;
+            match next.filter(|_| timer.is_some()) {
+                Some(next) => minima::set(self.minima.as_mut(), index, Some(next)),
+                None => self.look_at(heap, group)?,
+            }
             // Otherwise what was known of the key group was wrong, and now is not.
             if timer.is_some() {
                 return Ok(timer);

@@ -86,6 +86,13 @@ impl<'h> Entries<'h> {
         Some((position, (key, Value::of(entry.value, frames, head))))
     }
 
+    /// The key behind the next entry, if that is in the same leaf.
+    #[inline]
+    pub(in crate::heap) fn key_behind(&self) -> Option<Value<'h>> {
+        let entry = self.leaf?.1.entry(self.index + 1)?;
+        Some(Value::of_tree_key(&entry.key, self.tree.frames, self.tree.head))
+    }
+
     /// The way to the leaf of the next entry.
     pub(in crate::heap) fn into_path(self) -> Path {
         self.path

@@ -84,7 +84,7 @@ impl<A: ArenaHandle> Heap<A> {
                 Fit::InOld => {
                     let Content::Inline(value) = entry.value else { return Err(BROKEN) };
                     let frame = self.writable_node(at, target.lpn)?;
-                    let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+                    let bytes = self.frames.write_frame(frame).ok_or(BROKEN)?;
                     node::shorten_value(bytes, target.index, value).ok_or(BROKEN)?;
                 }
                 Fit::InPage => self.put_entry(at, &target, entry)?,
@@ -120,7 +120,10 @@ impl<A: ArenaHandle> Heap<A> {
         }
         // From here on nothing fails.
         if target.is_there {
-            self.frames.write(frame).and_then(|bytes| node::remove(bytes, target.index)).ok_or(BROKEN)?;
+            self.frames
+                .write_frame(frame)
+                .and_then(|bytes| node::remove(bytes, target.index))
+                .ok_or(BROKEN)?;
             self.free_content(at, target.old_chain)?;
         } else {
             self.count(at, true)?;
@@ -140,7 +143,7 @@ impl<A: ArenaHandle> Heap<A> {
             let prefix_len = node::prefix_len_for(&page, Some(&entry.key), None).ok_or(BROKEN)?;
             self.refill(frame, prefix_len)?;
         }
-        self.frames.write(frame).and_then(|bytes| node::insert(bytes, index, entry)).ok_or(BROKEN)
+        self.frames.write_frame(frame).and_then(|bytes| node::insert(bytes, index, entry)).ok_or(BROKEN)
     }
 
     /// Makes a writable page anew, without garbage and with that prefix.
@@ -155,7 +158,7 @@ impl<A: ArenaHandle> Heap<A> {
     fn plant(&mut self, at: Group) -> Result<(), HeapError> {
         let (lpn, frame) = self.take_lpn_page(at)?;
         let identity = self.node_identity(at, lpn, 0, 0);
-        let bytes = self.frames.write(frame).ok_or(BROKEN)?;
+        let bytes = self.frames.write_frame(frame).ok_or(BROKEN)?;
         node::fill(bytes, &identity, core::iter::empty(), 0).ok_or(BROKEN)?;
         self.head_mut(at)?.directory = lpn.into();
         Ok(())
@@ -211,7 +214,7 @@ impl<A: ArenaHandle> Heap<A> {
         if key.is_some() || value.is_some() {
             self.writable_overflow(at)?;
         }
-        self.frames.write(frame).and_then(|bytes| node::remove(bytes, position.index)).ok_or(BROKEN)?;
+        self.frames.write_frame(frame).and_then(|bytes| node::remove(bytes, position.index)).ok_or(BROKEN)?;
         self.free_content(at, key)?;
         self.free_content(at, value)?;
         self.count(at, false)?;
