@@ -5,12 +5,12 @@
 
 /// A handle is a small value, whatever its codecs are.
 macro_rules! handle {
-    ([$($generics:tt)*] $name:ident[$($arguments:tt)*] $inner:ident) => {
+    ([$($generics:tt)*] $name:ident[$($arguments:tt)*] $($id:tt)+) => {
         impl<$($generics)*> $name<$($arguments)*> {
             /// The state's id in its heap.
             #[must_use]
             pub const fn id(&self) -> crate::heap::StateId {
-                self.$inner.id()
+                self.$($id)+
             }
         }
 
@@ -29,6 +29,8 @@ macro_rules! handle {
         }
     };
 }
+
+pub(crate) use handle;
 
 mod aggregating;
 mod encoding;

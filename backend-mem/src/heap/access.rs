@@ -92,7 +92,7 @@ impl<A: ArenaHandle> Heap<A> {
         with: impl FnOnce(Value<'h>) -> R,
     ) -> Option<R> {
         let Some(fixed) = sought.fixed else {
-            return self.find_value(sought.head, sought.hash, key).map(with);
+            return self.find_value(sought, key).map(with);
         };
         self.find_fixed(fixed, sought, key).map(|found| with(Value::inline(found.value)))
     }
@@ -132,7 +132,7 @@ impl<A: ArenaHandle> Heap<A> {
             };
             (page, slot, fixed.slot_at(slot) + fixed.key_width, fixed.slot_at(slot) + fixed.stride)
         } else {
-            let Some((page, place)) = self.find_record(sought.head, sought.hash, key) else {
+            let Some((page, place)) = self.find_record(sought, key) else {
                 return Ok(Slot::Absent);
             };
             if chain_of(&place.value).is_some() {
@@ -186,37 +186,35 @@ impl<A: ArenaHandle> Heap<A> {
         match record_in(self.frames.view().frame_at(frame)?, fixed, hash, key) {
             Some((slot, value)) => Some(InSlot { page: PageAt { frame, overflow_lpn: 0 }, slot, value }),
             // Only then may there be pages linked behind this one, and its header must be looked at.
-            None if head.has_overflow != 0 => self.find_linked(head, hash, key),
+            None if head.has_overflow != 0 => self.find_linked(sought, key),
             None => None,
         }
     }
 
     #[cold]
-    fn find_linked<'h>(&'h self, head: &'h Head, hash: u64, key: &[u8]) -> Option<InSlot<'h>> {
-        let (page, place) = self.find(head, hash, key)?;
+    fn find_linked<'h>(&'h self, sought: Sought<'h>, key: &[u8]) -> Option<InSlot<'h>> {
+        let (page, place) = self.find(sought, key)?;
         let Content::Inline(value) = place.value else { return None };
         Some(InSlot { page, slot: place.slot, value })
     }
 
     #[inline(never)]
-    fn find_record<'h>(&'h self, head: &'h Head, hash: u64, key: &[u8]) -> Option<(PageAt, Place<'h>)> {
-        self.find(head, hash, key)
+    fn find_record<'h>(&'h self, sought: Sought<'h>, key: &[u8]) -> Option<(PageAt, Place<'h>)> {
+        self.find(sought, key)
     }
 
     /// Finds the value of a key of a state with records of any size.
     #[inline(never)]
-    fn find_value<'h>(&'h self, head: &'h Head, hash: u64, key: &[u8]) -> Option<Value<'h>> {
-        self.find(head, hash, key).map(|(_, place)| Value::of(place.value, self.frames.view(), head))
+    fn find_value<'h>(&'h self, sought: Sought<'h>, key: &[u8]) -> Option<Value<'h>> {
+        self.find(sought, key).map(|(_, place)| Value::of(place.value, self.frames.view(), sought.head))
     }
 
     /// Finds a key.
     #[inline]
-    pub(super) fn find<'a>(&'a self, head: &'a Head, hash: u64, key: &[u8]) -> Option<(PageAt, Place<'a>)> {
+    pub(super) fn find<'h>(&'h self, sought: Sought<'h>, key: &[u8]) -> Option<(PageAt, Place<'h>)> {
+        let Sought { head, hash, frame, .. } = sought;
         let frames = self.frames.view();
-        let mut at = PageAt {
-            frame: directory_entry(frames, head, directory_index(hash, head.depth)),
-            overflow_lpn: 0,
-        };
+        let mut at = PageAt { frame, overflow_lpn: 0 };
         while !at.frame.is_none() {
             let page = Page::new(frames.frame(at.frame))?;
             if let Some(place) = page.find(hash, |content| is_key(content, hash, key, frames, head)) {

@@ -172,15 +172,7 @@ impl<A: ArenaHandle> Heap<A> {
     /// Adds a page of the same prefix behind the last: its records' hashes are too much alike to be parted.
     fn add_linked_page(&mut self, at: Group, hash: u64, last: PageAt, len: usize) -> Result<(), HeapError> {
         let last = self.writable_page(at, last)?;
-        let lpn = self.take_lpn(at)?;
-        let frame = match self.frames.take(0) {
-            Ok(frame) => frame,
-            Err(error) => {
-                self.give_lpn(at, lpn)?;
-                return Err(error);
-            }
-        };
-        self.set_overflow(at, lpn, frame.0)?;
+        let (lpn, frame) = self.take_lpn_page(at)?;
         let first = self.pages_for(at, hash).next().ok_or(BROKEN)?.1.header();
         let place = (first.hash_prefix.get(), first.local_depth);
         self.init_page(at, frame, place, lpn, (1, len))?;

@@ -228,9 +228,9 @@ impl<A: ArenaHandle> Heap<A> {
         group: KeyGroup,
         key: &[u8],
     ) -> Result<bool, HeapError> {
-        let hash = self.hasher.of(key);
-        let head = self.walk().head(state, group)?;
-        if self.find(head, hash, key).is_none() {
+        let sought = self.seek(state, group, key)?;
+        let hash = sought.hash();
+        if self.find(sought, key).is_none() {
             return Ok(false);
         }
         let at = self.open(state, group)?;

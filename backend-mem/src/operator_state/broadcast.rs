@@ -1,4 +1,3 @@
-use core::fmt;
 use core::marker::PhantomData;
 
 use slackwater_core::format::segment::Distribution;
@@ -7,7 +6,7 @@ use slackwater_core::key_group::KeyGroup;
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Decode};
 use crate::heap::{Heap, HeapError, ScanCursor, StateId};
-use crate::state::StateError;
+use crate::state::{StateError, handle};
 
 /// A map that every subtask holds alike (Flink: `BroadcastState`). That it is alike is up to the operator, which
 /// must make the same changes in all subtasks: a restore gives each subtask the entries of one.
@@ -15,6 +14,8 @@ pub struct Broadcast<K: ?Sized, V> {
     id: StateId,
     _codecs: PhantomData<fn(&K) -> V>,
 }
+
+handle!([K: ?Sized, V] Broadcast[K, V] id);
 
 impl<K: Codec + ?Sized, V: Decode> Broadcast<K, V> {
     /// Makes the map known to the heap, or finds it there.
@@ -28,12 +29,6 @@ impl<K: Codec + ?Sized, V: Decode> Broadcast<K, V> {
     ) -> Result<Self, HeapError> {
         let id = heap.register_distributed(Distribution::Broadcast, (operator, name), K::ID, V::ID)?;
         Ok(Self { id, _codecs: PhantomData })
-    }
-
-    /// The state's id in its heap.
-    #[must_use]
-    pub const fn id(&self) -> StateId {
-        self.id
     }
 
     /// How many entries there are.
@@ -105,19 +100,5 @@ impl<K: Decode + ?Sized, V: Decode> Broadcast<K, V> {
                 None => {}
             }
         }
-    }
-}
-
-impl<K: ?Sized, V> Clone for Broadcast<K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K: ?Sized, V> Copy for Broadcast<K, V> {}
-
-impl<K: ?Sized, V> fmt::Debug for Broadcast<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Broadcast").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,3 @@
-use core::fmt;
 use core::marker::PhantomData;
 
 use slackwater_core::format::segment::Distribution;
@@ -7,7 +6,7 @@ use slackwater_core::key_group::KeyGroup;
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Decode, Plain};
 use crate::heap::{Heap, HeapError, StateId, Value};
-use crate::state::StateError;
+use crate::state::{StateError, handle};
 
 /// A list of which each subtask gets a part in a restore (Flink: `ListState` of `getListState`).
 pub type SplitList<T> = OperatorList<T, false>;
@@ -18,10 +17,14 @@ pub type UnionList<T> = OperatorList<T, true>;
 /// and lists are joined in the order of the subtasks.
 ///
 /// An element costs as much as an entry of a keyed state with a key of eight bytes.
+/// Its entries are not to be changed through the state's id: a segment in which the places of a list have gaps does
+/// not verify.
 pub struct OperatorList<T: ?Sized, const IS_UNION: bool> {
     id: StateId,
     _codec: PhantomData<fn(&T)>,
 }
+
+handle!([T: ?Sized, const IS_UNION: bool] OperatorList[T, IS_UNION] id);
 
 impl<T: Codec + ?Sized, const IS_UNION: bool> OperatorList<T, IS_UNION> {
     /// Makes the list known to the heap, or finds it there.
@@ -36,13 +39,6 @@ impl<T: Codec + ?Sized, const IS_UNION: bool> OperatorList<T, IS_UNION> {
         let distribution = if IS_UNION { Distribution::Union } else { Distribution::Split };
         let id = heap.register_distributed(distribution, (operator, name), Plain::<u64>::ID, T::ID)?;
         Ok(Self { id, _codec: PhantomData })
-    }
-
-    /// The state's id in its heap. Its entries are not to be changed through that: a segment in which the places of a
-    /// list have gaps does not verify.
-    #[must_use]
-    pub const fn id(&self) -> StateId {
-        self.id
     }
 
     /// How many elements there are.
@@ -155,19 +151,5 @@ impl<T: Decode + ?Sized, const IS_UNION: bool> OperatorList<T, IS_UNION> {
     ) -> impl Iterator<Item = Result<T::Owned, StateError>> + use<'h, T, A, IS_UNION> {
         let list = *self;
         (0..self.len(heap)).filter_map(move |index| list.get(heap, index).transpose())
-    }
-}
-
-impl<T: ?Sized, const IS_UNION: bool> Clone for OperatorList<T, IS_UNION> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: ?Sized, const IS_UNION: bool> Copy for OperatorList<T, IS_UNION> {}
-
-impl<T: ?Sized, const IS_UNION: bool> fmt::Debug for OperatorList<T, IS_UNION> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OperatorList").field("id", &self.id).finish_non_exhaustive()
     }
 }

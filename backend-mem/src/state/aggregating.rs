@@ -40,7 +40,7 @@ pub struct AggregatingState<K: ?Sized, F: Aggregate, N = (), E = Never> {
     function: F,
 }
 
-handle!([K: ?Sized, F: Aggregate, N, E: Copy] AggregatingState[K, F, N, E] accumulators);
+handle!([K: ?Sized, F: Aggregate, N, E: Copy] AggregatingState[K, F, N, E] accumulators.id());
 
 impl<K: Codec, F: Aggregate, N: Namespace> AggregatingState<K, F, N> {
     /// As [`ValueState::register`].

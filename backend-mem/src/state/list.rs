@@ -23,7 +23,7 @@ pub struct ListState<K: ?Sized, V, N = (), E = Never> {
     _codec: PhantomData<fn() -> V>,
 }
 
-handle!([K: ?Sized, V, N, E: Copy] ListState[K, V, N, E] entries);
+handle!([K: ?Sized, V, N, E: Copy] ListState[K, V, N, E] entries.id());
 
 impl<K: Codec, V: Decode, N: Namespace> ListState<K, V, N> {
     /// As [`ValueState::register`](super::ValueState::register).

@@ -21,7 +21,7 @@ pub struct MapState<K: ?Sized, UK, UV, N = ()> {
     _codecs: PhantomData<fn(&UK) -> UV>,
 }
 
-handle!([K: ?Sized, UK, UV, N] MapState[K, UK, UV, N] entries);
+handle!([K: ?Sized, UK, UV, N] MapState[K, UK, UV, N] entries.id());
 
 impl<K: Codec, UK: Codec, UV: Decode, N: Namespace> MapState<K, UK, UV, N> {
     /// As [`ValueState::register`](super::ValueState::register).

@@ -18,7 +18,7 @@ pub struct ReducingState<K: ?Sized, V: Decode, N = (), E = Never> {
     reduce: fn(V::Owned, V::Owned) -> V::Owned,
 }
 
-handle!([K: ?Sized, V: Decode, N, E: Copy] ReducingState[K, V, N, E] values);
+handle!([K: ?Sized, V: Decode, N, E: Copy] ReducingState[K, V, N, E] values.id());
 
 impl<K: Codec, V: Decode, N: Namespace> ReducingState<K, V, N> {
     /// As [`ValueState::register`]. `reduce` makes one value of the one that is there and one that is added; it

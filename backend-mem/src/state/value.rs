@@ -23,7 +23,7 @@ pub struct ValueState<K: ?Sized, V, N = (), E = Never> {
     _codec: PhantomData<fn() -> V>,
 }
 
-handle!([K: ?Sized, V, N, E: Copy] ValueState[K, V, N, E] entries);
+handle!([K: ?Sized, V, N, E: Copy] ValueState[K, V, N, E] entries.id());
 
 impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
     /// Makes the state known to the heap, or finds it there. If it was restored with values of another codec, all
@@ -70,10 +70,8 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
     ) -> Result<Option<V::Owned>, StateError> {
         self.read(heap, key)
     }
-}
 
-impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
-    /// Calls `each` with the values of several keys, in their order. Asks the memory for the places of [`BATCH`] keys
+    /// Calls `each` with the values of several keys, in their order. Asks the memory for the places of sixteen keys
     /// before it looks at the first of them, so that they are fetched at the same time.
     ///
     /// # Errors
