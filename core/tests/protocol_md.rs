@@ -1,4 +1,5 @@
 //! PROTOCOL.md says what the tests show, and the tests show what PROTOCOL.md says.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,8 +7,11 @@ use std::path::{Path, PathBuf};
 
 const PROTOCOL_MD: &str = include_str!("../PROTOCOL.md");
 
-/// The sections and the ids that each states, as a letter, the first number and the last.
-const SECTIONS: &[(&str, &[(char, u32, u32)])] = &[
+/// Ids of one letter, from the first number to the last.
+type Range = (char, u32, u32);
+
+/// The sections and the ids that each states.
+const SECTIONS: &[(&str, &[Range])] = &[
     ("1", &[('T', 1, 37)]),
     ("2", &[('P', 1, 38), ('W', 1, 15)]),
     ("3", &[('F', 1, 9)]),
@@ -75,7 +79,7 @@ fn none(complaints: Vec<String>) {
 
 /// The section that a rule belongs to.
 fn section_of((letter, number): Id) -> Option<&'static str> {
-    let states = |ranges: &[(char, u32, u32)]| {
+    let states = |ranges: &[Range]| {
         ranges.iter().any(|range| range.0 == letter && (range.1..=range.2).contains(&number))
     };
     SECTIONS.iter().find(|(_, ranges)| states(ranges)).map(|(section, _)| *section)
