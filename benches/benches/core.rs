@@ -14,7 +14,7 @@ use slackwater_core::coordinator::{
     Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestToken,
 };
 use slackwater_core::gate::{Gate, GateAction, GateEvent, GateOptions};
-use slackwater_core::ids::{Alignment, Barrier, ChannelIndex, CheckpointId, TaskIndex};
+use slackwater_core::ids::{Alignment, Barrier, ChannelIndex, CheckpointId, SnapshotKind, TaskIndex};
 use slackwater_core::key_group::{MaxParallelism, hash_of_bytes, key_group_of_hash};
 use slackwater_core::queue::{Consumer, Full, Producer, Queue};
 use slackwater_core::time::{Millis, Now};
@@ -48,7 +48,8 @@ fn gate(criterion: &mut Criterion) {
 }
 
 fn align(gate: &mut Gate<1>, id: CheckpointId) -> GateAction<1> {
-    let barrier = Barrier { id, triggered_at: NOW.wall, alignment: Alignment::Aligned };
+    let barrier =
+        Barrier { id, triggered_at: NOW.wall, kind: SnapshotKind::Checkpoint, alignment: Alignment::Aligned };
     let mut actions = heapless::Vec::<_, { Gate::<1>::ACTIONS_MAX }>::new();
     for channel in (0..CHANNELS).map(ChannelIndex) {
         actions.clear();

@@ -18,7 +18,7 @@ mod models {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use loom::{sync::Arc, thread};
-    use slackwater_core::ids::{Alignment, Barrier, CheckpointId};
+    use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
     use slackwater_core::queue::{Consumer, Control, Position, Producer, Queue};
     use slackwater_core::time::Millis;
 
@@ -30,7 +30,12 @@ mod models {
     }
 
     fn barrier(id: u64) -> Barrier {
-        Barrier { id: CheckpointId(id), triggered_at: Millis(id * 10), alignment: Alignment::Aligned }
+        Barrier {
+            id: CheckpointId(id),
+            triggered_at: Millis(id * 10),
+            kind: SnapshotKind::Checkpoint,
+            alignment: Alignment::Aligned,
+        }
     }
 
     fn assert_whole(barrier: Barrier) {

@@ -4,7 +4,7 @@
 
 use std::thread;
 
-use slackwater_core::ids::{Alignment, Barrier, CheckpointId};
+use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
 use slackwater_core::queue::{Consumer, Control, Producer, Queue};
 use slackwater_core::time::Millis;
 
@@ -32,8 +32,12 @@ fn push_all(mut producer: Producer<&Queue<Box<(u64, u64)>, 16>>) {
         }
         if number % ITEMS_PER_BARRIER == 0 {
             let id = number / ITEMS_PER_BARRIER + 1;
-            let barrier =
-                Barrier { id: CheckpointId(id), triggered_at: Millis(!id), alignment: Alignment::Aligned };
+            let barrier = Barrier {
+                id: CheckpointId(id),
+                triggered_at: Millis(!id),
+                kind: SnapshotKind::Checkpoint,
+                alignment: Alignment::Aligned,
+            };
             let overtaking = Some((barrier, producer.position()));
             producer.publish(Control { overtaking, ..Control::default() });
         }

@@ -1,7 +1,7 @@
 //! What the coordinator knows of one checkpoint (Flink: `PendingCheckpoint`).
 
 use super::{RequestToken, TaskSet};
-use crate::ids::{Alignment, Barrier, CheckpointId};
+use crate::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
 use crate::reason::FailureReason;
 use crate::time::Millis;
 
@@ -47,7 +47,12 @@ pub(super) enum Folder {
 
 impl<const TASK_WORDS: usize> Checkpoint<TASK_WORDS> {
     pub(super) const fn barrier(&self) -> Barrier {
-        Barrier { id: self.id, triggered_at: self.triggered_at, alignment: Alignment::Aligned }
+        Barrier {
+            id: self.id,
+            triggered_at: self.triggered_at,
+            kind: SnapshotKind::Checkpoint,
+            alignment: Alignment::Aligned,
+        }
     }
 
     /// Whether it may still complete.

@@ -11,7 +11,7 @@ use super::{
     Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, InvalidOptions, Notification,
     RequestToken, TaskSet,
 };
-use crate::ids::{Alignment, Barrier, CheckpointId, TaskIndex};
+use crate::ids::{Alignment, Barrier, CheckpointId, SnapshotKind, TaskIndex};
 use crate::machine::Rejected;
 use crate::reason::FailureReason;
 use crate::time::{Millis, Now};
@@ -142,7 +142,12 @@ fn prepare(number: u64) -> Action {
 }
 
 fn trigger(number: u64, at: u64) -> Action {
-    let barrier = Barrier { id: id(number), triggered_at: Millis(at + WALL), alignment: Alignment::Aligned };
+    let barrier = Barrier {
+        id: id(number),
+        triggered_at: Millis(at + WALL),
+        kind: SnapshotKind::Checkpoint,
+        alignment: Alignment::Aligned,
+    };
     CoordinatorAction::TriggerTasks { barrier, tasks: TaskSet::first(1) }
 }
 

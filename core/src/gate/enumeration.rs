@@ -7,7 +7,7 @@
 use std::vec::Vec;
 
 use super::{Gate, GateAction, GateEvent, GateOptions};
-use crate::ids::{Alignment, Barrier, ChannelIndex, CheckpointId};
+use crate::ids::{Alignment, Barrier, ChannelIndex, CheckpointId, SnapshotKind};
 use crate::time::{Millis, Now};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,12 @@ fn index(id: u64) -> usize {
 }
 
 fn barrier(id: u64) -> Barrier {
-    Barrier { id: CheckpointId(id), triggered_at: Millis(0), alignment: Alignment::Aligned }
+    Barrier {
+        id: CheckpointId(id),
+        triggered_at: Millis(0),
+        kind: SnapshotKind::Checkpoint,
+        alignment: Alignment::Aligned,
+    }
 }
 
 /// Every channel that has a record and then, for each of `ids` in turn, nothing, a barrier and a record behind it, or a cancel marker.

@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use super::{ChannelSet, Gate, GateAction, GateEvent, GateOptions};
-use crate::ids::{Alignment, Barrier, ChannelIndex, CheckpointId};
+use crate::ids::{Alignment, Barrier, ChannelIndex, CheckpointId, SnapshotKind};
 use crate::machine::Rejected;
 use crate::reason::FailureReason;
 use crate::time::{Millis, Now};
@@ -79,7 +79,12 @@ impl Bench {
 }
 
 fn barrier(id: u64) -> Barrier {
-    Barrier { id: CheckpointId(id), triggered_at: Millis(49_000), alignment: Alignment::Aligned }
+    Barrier {
+        id: CheckpointId(id),
+        triggered_at: Millis(49_000),
+        kind: SnapshotKind::Checkpoint,
+        alignment: Alignment::Aligned,
+    }
 }
 
 #[test]

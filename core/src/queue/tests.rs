@@ -17,7 +17,12 @@ fn ends<T, const SLOTS: usize>(
 }
 
 fn barrier(id: u64) -> Barrier {
-    Barrier { id: CheckpointId(id), triggered_at: Millis(id * 10), alignment: crate::ids::Alignment::Aligned }
+    Barrier {
+        id: CheckpointId(id),
+        triggered_at: Millis(id * 10),
+        kind: crate::ids::SnapshotKind::Checkpoint,
+        alignment: crate::ids::Alignment::Aligned,
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::{Subtask, SubtaskAction, SubtaskEvent};
 use crate::gate::AlignmentMetrics;
-use crate::ids::{Alignment, Barrier, CheckpointId};
+use crate::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
 use crate::machine::Rejected;
 use crate::reason::FailureReason;
 use crate::time::{Millis, Now};
@@ -48,7 +48,12 @@ fn id(id: u64) -> CheckpointId {
 }
 
 fn barrier(number: u64) -> Barrier {
-    Barrier { id: id(number), triggered_at: Millis(990), alignment: Alignment::Aligned }
+    Barrier {
+        id: id(number),
+        triggered_at: Millis(990),
+        kind: SnapshotKind::Checkpoint,
+        alignment: Alignment::Aligned,
+    }
 }
 
 /// The gate has seen every barrier: the subtask has to perform the checkpoint.

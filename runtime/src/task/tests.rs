@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use slackwater_core::ids::{Alignment, CheckpointId};
+use slackwater_core::ids::{Alignment, CheckpointId, SnapshotKind};
 use slackwater_core::time::Millis;
 
 use super::*;
@@ -71,7 +71,12 @@ fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
     })
     .unwrap();
     for id in [1, 2, 3].map(CheckpointId) {
-        mail.send(TaskMail::Trigger(Barrier { id, triggered_at: Millis(0), alignment: Alignment::Aligned }));
+        mail.send(TaskMail::Trigger(Barrier {
+            id,
+            triggered_at: Millis(0),
+            kind: SnapshotKind::Checkpoint,
+            alignment: Alignment::Aligned,
+        }));
     }
     step_until_parked(&mut task);
     assert!(coordinator.receive().is_none());

@@ -2,7 +2,7 @@
 
 use core::hint::black_box;
 
-use slackwater_core::ids::{Alignment, Barrier, CheckpointId};
+use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
 use slackwater_core::time::{Millis, Now};
 
 pub(crate) struct Data(u32);
@@ -39,7 +39,12 @@ impl Data {
     }
 
     pub(crate) fn barrier(&mut self) -> Barrier {
-        Barrier { id: self.id(), triggered_at: Millis(self.long()), alignment: Alignment::Aligned }
+        Barrier {
+            id: self.id(),
+            triggered_at: Millis(self.long()),
+            kind: SnapshotKind::Checkpoint,
+            alignment: Alignment::Aligned,
+        }
     }
 
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
