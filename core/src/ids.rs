@@ -1,8 +1,12 @@
 //! The identifiers that travel between machines.
 
+mod alignment;
+
 use core::fmt;
 
 use crate::time::Millis;
+
+pub use alignment::{Alignment, AlignmentOptions, Guarantee};
 
 /// Number of a checkpoint; the first one ever triggered is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,11 +97,4 @@ pub enum SavepointFormat {
     Canonical,
     /// The backend's own.
     Native,
-}
-
-/// How a barrier passes the records that lie before it in a channel (Flink: `CheckpointOptions`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alignment {
-    /// It keeps its place; channels wait for each other.
-    Aligned,
 }
