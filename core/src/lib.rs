@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod assign;
 pub mod bit_set;
+pub mod channel_state;
 pub mod coordinator;
 pub mod durable;
 pub mod format;

@@ -46,6 +46,8 @@ reasons! {
     IoException = "IO_EXCEPTION", preflight: true, counts: true;
     /// The asynchronous part of a task's snapshot failed.
     CheckpointAsyncException = "CHECKPOINT_ASYNC_EXCEPTION", preflight: false, counts: true;
+    /// Another subtask that writes its records in flight to the same file has failed.
+    ChannelStateSharedStreamException = "CHANNEL_STATE_SHARED_STREAM_EXCEPTION", preflight: false, counts: false;
     /// The checkpoint did not complete in time.
     CheckpointExpired = "CHECKPOINT_EXPIRED", preflight: false, counts: true;
     /// A later checkpoint completed first.

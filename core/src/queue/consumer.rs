@@ -68,6 +68,13 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
         Pending { queue: &self.queue, next: self.head, left, items: PhantomData }
     }
 
+    /// The place behind the newest item, and then what the producer has published: whatever it published before it
+    /// pushed an item before that place is seen. So no item behind a barrier is taken for one before it.
+    pub fn look(&mut self) -> (Position, Option<Control>) {
+        let end = self.tail();
+        (end, self.control())
+    }
+
     /// What the producer has published since the last call; of each kind the newest, and only kinds that
     /// have changed. None if nothing has.
     pub fn control(&mut self) -> Option<Control> {
