@@ -26,3 +26,4 @@ pub mod subtask;
 #[doc(hidden)]
 pub mod sync;
 pub mod time;
+pub mod two_phase;

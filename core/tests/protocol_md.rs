@@ -36,7 +36,6 @@ const OPEN_SECTIONS: &[&str] = &[
     "6",  // subtask
     "7",  // channel_state
     "8",  // assign
-    "11", // two_phase
     "12", // contracts
     "13", // statistics
     "14", // stash
