@@ -36,7 +36,7 @@ fn gate(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("gate");
     group.throughput(Throughput::Elements(CHANNELS.into()));
     group.bench_function("align_8_channels", |bencher| {
-        let mut gate = Gate::<1>::new(CHANNELS, GateOptions { count_ended_channels: true }).unwrap();
+        let mut gate = Gate::<1>::new(CHANNELS, GateOptions::ALIGNED).unwrap();
         let mut id = CheckpointId::FIRST;
         bencher.iter(|| {
             let triggered = align(&mut gate, id);

@@ -85,6 +85,14 @@ impl<const WORDS: usize> BitSet<WORDS> {
         both
     }
 
+    /// The numbers of `self` that are not in `other`.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut rest = *self;
+        rest.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= !theirs);
+        rest
+    }
+
     /// The numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.words.iter().zip(0u16..).flat_map(|(word, base)| {
@@ -131,6 +139,7 @@ mod tests {
         last.insert(63);
         assert!(last.is_disjoint(&high));
         assert_eq!(last.union(&low).len(), 33);
+        assert_eq!(high.difference(&low).iter().collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
     }
 
     #[test]

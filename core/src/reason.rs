@@ -64,6 +64,8 @@ reasons! {
     CheckpointDeclinedOnCancellationBarrier = "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER", preflight: false, counts: false;
     /// A channel ended during alignment and ended channels do not count as aligned.
     CheckpointDeclinedInputEndOfStream = "CHECKPOINT_DECLINED_INPUT_END_OF_STREAM", preflight: false, counts: false;
+    /// What came from blocked channels no longer fitted into the stash.
+    CheckpointDeclinedAlignmentLimitExceeded = "CHECKPOINT_DECLINED_ALIGNMENT_LIMIT_EXCEEDED", preflight: false, counts: false;
     /// The coordinator was shut down.
     CheckpointCoordinatorShutdown = "CHECKPOINT_COORDINATOR_SHUTDOWN", preflight: false, counts: false;
     /// The coordinator was suspended because the job left the running state.

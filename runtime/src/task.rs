@@ -99,7 +99,7 @@ impl Task {
     pub(crate) fn new(parts: TaskParts) -> Result<Self, JobError> {
         let channels = parts.head.channels();
         let count = u16::try_from(channels).unwrap_or(u16::MAX);
-        let gate = Gate::new(count, GateOptions { count_ended_channels: true });
+        let gate = Gate::new(count, GateOptions::ALIGNED);
         let gate = gate.map_err(|_| JobError::CapacityExceeded {
             what: "channels of one subtask",
             wanted: channels,

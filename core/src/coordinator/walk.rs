@@ -62,7 +62,7 @@ impl World {
             at: 0,
             coordinator,
             tasks: core::array::from_fn(|_| Subtask::new()),
-            gate: Gate::new(2, GateOptions { count_ended_channels: true }).unwrap(),
+            gate: Gate::<1>::new(2, GateOptions::ALIGNED).unwrap(),
             channels: Default::default(),
             messages: Vec::new(),
             requests: BTreeSet::new(),
@@ -145,6 +145,11 @@ impl World {
                     self.task(SINK, SubtaskEvent::AlignmentAborted { id, reason });
                 }
                 GateAction::Block(_) | GateAction::Resume(_) => {}
+                GateAction::Overtake { .. }
+                | GateAction::StartCapture { .. }
+                | GateAction::StopCapture { .. }
+                | GateAction::DropCapture(_)
+                | GateAction::AbortCheckpoints { .. } => panic!("a gate that only aligns orders {action:?}"),
             }
         }
     }

@@ -21,9 +21,14 @@ enum Did {
     Resume(Vec<u16>),
     Trigger(u64),
     Abort(u64, FailureReason),
+    Aborts(Vec<u64>, FailureReason),
+    Overtake(u64, Vec<u16>),
+    Start(u64, Vec<u16>),
+    Stop(u64),
+    Drop(u64),
 }
 
-use Did::{Abort, Block, Resume, Trigger};
+use Did::{Abort, Aborts, Block, Drop, Overtake, Resume, Start, Stop, Trigger};
 use FailureReason::{
     CheckpointDeclinedInputEndOfStream as Ended, CheckpointDeclinedOnCancellationBarrier as Cancelled,
     CheckpointDeclinedSubsumed as Subsumed,
@@ -36,7 +41,7 @@ struct Bench {
 
 impl Bench {
     fn new(channels: u16, count_ended_channels: bool) -> Self {
-        let gate = Gate::new(channels, GateOptions { count_ended_channels }).unwrap();
+        let gate = Gate::new(channels, GateOptions { count_ended_channels, ..GateOptions::ALIGNED }).unwrap();
         Self { gate, now: Now { monotonic: Millis(1_000), wall: Millis(50_000) } }
     }
 
@@ -61,6 +66,13 @@ impl Bench {
                 GateAction::Resume(channels) => Resume(channels.iter().collect()),
                 GateAction::TriggerCheckpoint { barrier, .. } => Trigger(barrier.id.0),
                 GateAction::AbortCheckpoint { id, reason } => Abort(id.0, *reason),
+                GateAction::AbortCheckpoints { ids, reason } => {
+                    Aborts(ids.iter().map(|id| id.0).collect(), *reason)
+                }
+                GateAction::Overtake { id, channels } => Overtake(id.0, channels.iter().collect()),
+                GateAction::StartCapture { id, channels } => Start(id.0, channels.iter().collect()),
+                GateAction::StopCapture { id, .. } => Stop(id.0),
+                GateAction::DropCapture(id) => Drop(id.0),
             })
             .collect()
     }
@@ -265,10 +277,7 @@ fn a04_a_stale_cancel_marker_leaves_the_newer_checkpoint_alone() {
 
 #[test]
 fn refused_events_change_nothing() {
-    assert!(matches!(
-        Gate::<1>::new(33, GateOptions { count_ended_channels: true }),
-        Err(Rejected::OutOfRange { .. })
-    ));
+    assert!(matches!(Gate::<1>::new(33, GateOptions::ALIGNED), Err(Rejected::OutOfRange { .. })));
     let mut bench = Bench::new(2, true);
     bench.bar(A, 1);
     bench.eop(B);
@@ -286,6 +295,6 @@ fn refused_events_change_nothing() {
         EndOfPartition { channel: A },
         &mut short,
     );
-    assert_eq!(refusal, Err(Rejected::NoRoom { needed: 5, free: 4 }));
+    assert_eq!(refusal, Err(Rejected::NoRoom { needed: 6, free: 5 }));
     assert_eq!(std::format!("{:?}", bench.gate), before);
 }

@@ -17,7 +17,8 @@ use SubtaskEvent::{
     PersistFailed, Persisted, SnapshotFailed, SnapshotTaken, Started, Stopped, TriggerReceived,
 };
 
-const ALIGNMENT: AlignmentMetrics = AlignmentMetrics { duration: Millis(3), start_delay: Millis(8) };
+const ALIGNMENT: AlignmentMetrics =
+    AlignmentMetrics { duration: Millis(3), start_delay: Millis(8), ..AlignmentMetrics::ZERO };
 const NOW: Now = Now { monotonic: Millis(70), wall: Millis(1_000) };
 
 type Machine = Subtask<2>;
@@ -95,7 +96,7 @@ fn y1_prepares_then_sends_the_barrier_then_freezes_then_acknowledges() {
 
 #[test]
 fn x3_a_source_reports_the_delay_since_the_trigger() {
-    let alignment = AlignmentMetrics { duration: Millis(0), start_delay: Millis(10) };
+    let alignment = AlignmentMetrics { start_delay: Millis(10), ..AlignmentMetrics::ZERO };
     run(&[
         (TriggerReceived(barrier(1)), &steps(1)),
         (SnapshotTaken(id(1)), &[Persist(id(1))]),

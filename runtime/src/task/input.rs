@@ -111,6 +111,16 @@ impl Task {
                 GateAction::AbortCheckpoint { id, reason } => {
                     self.tell_machine(SubtaskEvent::AlignmentAborted { id, reason })?;
                 }
+                GateAction::AbortCheckpoints { ids, reason } => {
+                    for id in ids.iter() {
+                        self.tell_machine(SubtaskEvent::AlignmentAborted { id, reason })?;
+                    }
+                }
+                // A gate that only aligns orders none of these.
+                GateAction::Overtake { .. }
+                | GateAction::StartCapture { .. }
+                | GateAction::StopCapture { .. }
+                | GateAction::DropCapture(_) => {}
             }
         }
         Ok(())

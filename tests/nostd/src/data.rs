@@ -43,7 +43,18 @@ impl Data {
             id: self.id(),
             triggered_at: Millis(self.long()),
             kind: SnapshotKind::Checkpoint,
-            alignment: Alignment::Aligned,
+            alignment: self.alignment(),
+        }
+    }
+
+    fn alignment(&mut self) -> Alignment {
+        let timeout = Millis(self.long());
+        match self.word() & 7 {
+            0 => Alignment::Unaligned,
+            1 | 2 => Alignment::AlignedFor(timeout),
+            3 => Alignment::ForcedAligned { timeout: Some(timeout) },
+            4 => Alignment::AtLeastOnce,
+            _ => Alignment::Aligned,
         }
     }
 

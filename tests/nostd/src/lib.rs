@@ -60,6 +60,7 @@ firmware! {
     firmware_keyed_states => heaps::keyed_states,
     firmware_operator_state => heaps::operator_state,
     firmware_gate => machines::gate,
+    firmware_stash => machines::stash,
     firmware_subtask => machines::subtask,
     firmware_coordinator => machines::coordinator,
     firmware_key_groups => machines::key_groups,

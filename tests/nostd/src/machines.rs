@@ -5,8 +5,8 @@ use slackwater_core::coordinator::{
     Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestToken, TaskSet,
 };
 use slackwater_core::format::manifest::StateMode;
-use slackwater_core::gate::{AlignmentMetrics, Gate, GateAction, GateEvent, GateOptions};
-use slackwater_core::ids::{ChannelIndex, TaskIndex};
+use slackwater_core::gate::{AlignmentMetrics, Gate, GateAction, GateEvent, GateOptions, Stash};
+use slackwater_core::ids::{ChannelIndex, Guarantee, TaskIndex};
 use slackwater_core::key_group::{
     KeyGroup, MaxParallelism, default_max_parallelism, hash_of_bool, hash_of_bytes, hash_of_i32, hash_of_i64,
     hash_of_str, key_group_of_hash, range_of_subtask, subtask_of_key_group,
@@ -26,21 +26,39 @@ fn reason(data: &mut Data) -> FailureReason {
 }
 
 pub(crate) fn gate(data: &mut Data) -> u32 {
-    let options = GateOptions { count_ended_channels: data.bit() };
+    let guarantee = if data.bit() { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce };
+    let options = GateOptions { guarantee, unaligned: data.bit(), count_ended_channels: data.bit() };
     let Ok(mut gate) = Gate::<2>::new(data.short(), options) else { return 0 };
     let mut actions = Vec::<GateAction<2>, 16>::new();
     let mut sum = 0u32;
     for _ in 0..EVENTS {
         let channel = ChannelIndex(data.short());
-        let event = match data.word() & 3 {
+        let event = match data.word() & 15 {
             0 => GateEvent::EndOfPartition { channel },
             1 => GateEvent::CancelArrived { channel, checkpoint: data.id() },
+            2 => GateEvent::BarrierAnnounced { channel, barrier: data.barrier() },
+            3 => GateEvent::BarrierInjected(data.barrier()),
+            4 => GateEvent::DeadlineReached,
+            5 => GateEvent::StashOverflowed,
             _ => GateEvent::BarrierArrived { channel, barrier: data.barrier() },
         };
         sum ^= used(&gate.on_event(data.now(), event, &mut actions));
         sum ^= used(&actions) ^ used(&gate.next_deadline(data.now())) ^ used(&gate.is_blocked(channel));
         sum ^= used(&gate.current()) ^ used(&gate.is_finished()) ^ used(&gate.is_aligning());
+        sum ^= used(&gate.progress(data.id()));
+        gate.count_bytes(data.long());
         actions.clear();
+    }
+    sum
+}
+
+pub(crate) fn stash(data: &mut Data) -> u32 {
+    let mut stash = Stash::<u32, 8>::new(data.long());
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let blocked = data.short();
+        sum ^= used(&stash.push(ChannelIndex(data.short()), data.long(), data.word()));
+        sum ^= used(&stash.pop(|channel| channel.0 == blocked)) ^ used(&stash.bytes());
     }
     sum
 }
@@ -59,7 +77,11 @@ pub(crate) fn subtask(data: &mut Data) -> u32 {
 }
 
 fn subtask_event(data: &mut Data) -> SubtaskEvent {
-    let alignment = AlignmentMetrics { duration: Millis(data.long()), start_delay: Millis(data.long()) };
+    let alignment = AlignmentMetrics {
+        duration: Millis(data.long()),
+        start_delay: Millis(data.long()),
+        ..AlignmentMetrics::ZERO
+    };
     match data.word() & 15 {
         0 => SubtaskEvent::Started,
         1 => SubtaskEvent::Stopped,
