@@ -22,6 +22,7 @@ pub mod machine;
 pub mod queue;
 pub mod reason;
 mod recent_ids;
+pub mod retained;
 pub mod subtask;
 #[doc(hidden)]
 pub mod sync;

@@ -1,0 +1,200 @@
+//! What each event does to the store, one function per event.
+
+use super::files::{Effect, Reference};
+use super::{
+    Checkpoint, CheckpointKind, JobStatus, Ownership, Retained, RetainedAction, RetainedEvent, Stage,
+};
+use crate::ids::CheckpointId;
+use crate::machine::{Orders, Rejected};
+
+impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> {
+    /// Refuses what cannot be in this state, and what does not fit.
+    pub(super) fn validate(&self, event: RetainedEvent) -> Result<(), Rejected> {
+        use RetainedEvent as E;
+        match event {
+            E::FileReferenced { checkpoint, key, file, ownership } => {
+                self.check_open()?;
+                self.files.effect_of(&Reference { checkpoint, key, file, ownership }).map(|_| ())
+            }
+            E::CheckpointCompleted { kind, .. } if kind.is_savepoint() => {
+                Err(Rejected::Unexpected { what: "a savepoint belongs to whoever asked for it" })
+            }
+            E::CheckpointCompleted { id, .. }
+            | E::CheckpointRecovered { id, .. }
+            | E::SnapshotRestored { id, .. } => self.check_addition(id),
+            E::AllAcknowledged(_)
+            | E::UnreadableManifestFound
+            | E::DiscardEnded { .. }
+            | E::ShutDown(_)
+            | E::DeadlineReached => Ok(()),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), Rejected> {
+        if self.is_shut_down {
+            return Err(Rejected::Unexpected { what: "the job has ended" });
+        }
+        Ok(())
+    }
+
+    fn check_addition(&self, id: CheckpointId) -> Result<(), Rejected> {
+        self.check_open()?;
+        if self.checkpoints.iter().any(|checkpoint| checkpoint.id == id) {
+            return Err(Rejected::Unexpected { what: "the checkpoint is there already" });
+        }
+        if self.has_room() {
+            return Ok(());
+        }
+        let limit = CHECKPOINTS as u64;
+        Err(Rejected::OutOfRange { what: "number of completed checkpoints", value: limit, limit })
+    }
+
+    /// The reference counts even if its checkpoint never completes (rules S16 and S19).
+    pub(super) fn on_file_referenced(
+        &mut self,
+        reference: &Reference,
+        orders: &mut Orders<'_, RetainedAction>,
+    ) {
+        self.newest_seen = self.newest_seen.max(Some(reference.checkpoint));
+        let Ok(effect) = self.files.effect_of(reference) else { return };
+        let Some(file) = self.files.apply(reference, effect) else { return };
+        orders.push(RetainedAction::UseFile { checkpoint: reference.checkpoint, key: reference.key, file });
+        if let Effect::UseInstead(_, unneeded) = effect
+            && reference.ownership == Ownership::Own
+            && self.is_deleting
+        {
+            orders.push(RetainedAction::DeleteFile(unneeded));
+        }
+    }
+
+    /// A checkpoint joins those retained, and the oldest may leave them (rule S5).
+    pub(super) fn on_completed(
+        &mut self,
+        id: CheckpointId,
+        kind: CheckpointKind,
+        orders: &mut Orders<'_, RetainedAction>,
+    ) {
+        self.on_recovered(id, kind);
+        if let Some(subsumed) = self.subsume_oldest()
+            && subsumed.kind.is_discarded_when_subsumed()
+        {
+            orders.push(RetainedAction::NotifySubsumed(subsumed.id));
+        }
+        self.release_unused();
+        self.order_remains(orders);
+    }
+
+    /// What was there already joins without making others leave (rule S12).
+    pub(super) fn on_recovered(&mut self, id: CheckpointId, kind: CheckpointKind) {
+        self.newest_seen = self.newest_seen.max(Some(id));
+        if !kind.is_savepoint() {
+            self.newest = Some(id);
+        }
+        if kind == CheckpointKind::Unclaimed {
+            let brought = self.files.iter_mut().filter(|file| file.created_by == id);
+            brought.for_each(|file| file.ownership = Ownership::Foreign);
+        }
+        // There is room, or the event would have been refused.
+        self.checkpoints.push(Checkpoint { id, kind, stage: Stage::Retained }).unwrap_or_default();
+    }
+
+    /// The snapshot that the job is started from counts as one more (rules S7 and S34).
+    pub(super) fn on_snapshot_restored(&mut self, id: CheckpointId, kind: CheckpointKind) {
+        self.on_recovered(id, kind);
+        self.subsume_oldest();
+        self.release_unused();
+    }
+
+    /// Oldest first, everything that may leave leaves until few enough are left (rule S6). The one with the largest id.
+    fn subsume_oldest(&mut self) -> Option<Checkpoint> {
+        let (latest, latest_kind) = self.latest()?;
+        let newest = self.newest;
+        let may_leave = |checkpoint: &Checkpoint| {
+            let is_spared =
+                Some(checkpoint.id) == newest && latest_kind != CheckpointKind::SynchronousSavepoint;
+            checkpoint.id != latest && (checkpoint.kind.is_savepoint() || !is_spared)
+        };
+        let excess = self.retained().count().saturating_sub(self.num_retained);
+        let retained = self.checkpoints.iter_mut().filter(|checkpoint| checkpoint.stage == Stage::Retained);
+        let mut subsumed: Option<Checkpoint> = None;
+        for checkpoint in retained.filter(|checkpoint| may_leave(checkpoint)).take(excess) {
+            let is_discarded = checkpoint.kind.is_discarded_when_subsumed();
+            checkpoint.stage = if is_discarded { Stage::Subsumed } else { Stage::Dropped };
+            if subsumed.is_none_or(|other| other.id < checkpoint.id) {
+                subsumed = Some(*checkpoint);
+            }
+        }
+        subsumed
+    }
+
+    /// Lets go of the files that only checkpoints before the oldest retained one could use (rule S17).
+    fn release_unused(&mut self) {
+        if let Some(lowest) = self.lowest() {
+            self.files.release(|file| file.last_used < lowest);
+        }
+    }
+
+    /// When as many are retained as shall be, and all are newer, nobody writes to what never completed.
+    fn order_remains(&self, orders: &mut Orders<'_, RetainedAction>) {
+        let oldest = self.retained().map(|(id, _)| id).min();
+        let is_full = self.retained().count() >= self.num_retained;
+        if let Some(below) = oldest
+            && is_full
+            && self.is_deleting
+        {
+            orders.push(RetainedAction::DiscardRemains { below });
+        }
+    }
+
+    /// A checkpoint whose manifest may still be there keeps all it may list.
+    pub(super) fn on_discard_ended(&mut self, id: CheckpointId, manifest_gone: bool) {
+        let being_cleaned =
+            |checkpoint: &&mut Checkpoint| checkpoint.id == id && checkpoint.stage == Stage::Cleaning;
+        let Some(checkpoint) = self.checkpoints.iter_mut().find(being_cleaned) else { return };
+        checkpoint.stage = Stage::Dropped;
+        if !manifest_gone {
+            self.files.forget(|file| file.is_condemned() && file.may_be_used_by(id));
+            let listed = self.files.iter_mut().filter(|file| file.may_be_used_by(id));
+            listed.for_each(|file| file.ownership = Ownership::Foreign);
+        }
+    }
+
+    /// The job is over for good: what its policy does not keep is discarded, with every file that nothing kept can use
+    /// (rule S10).
+    pub(super) fn on_job_ended(&mut self, status: JobStatus) {
+        if self.is_shut_down {
+            return;
+        }
+        self.is_shut_down = true;
+        let retained = self.checkpoints.iter_mut().filter(|checkpoint| checkpoint.stage == Stage::Retained);
+        for checkpoint in retained.filter(|checkpoint| checkpoint.kind.is_discarded_at(status)) {
+            checkpoint.stage = Stage::Condemned;
+        }
+        let Self { checkpoints, files, .. } = self;
+        let kept = || checkpoints.iter().filter(|checkpoint| checkpoint.stage == Stage::Retained);
+        files.release(|file| !kept().any(|checkpoint| file.may_be_used_by(checkpoint.id)));
+        for index in 0..self.checkpoints.len() {
+            self.end_retention(index);
+        }
+        self.files.forget(|file| !file.is_condemned());
+    }
+
+    fn end_retention(&mut self, index: usize) {
+        let is_in_use = self.checkpoints.get(index).is_some_and(|checkpoint| self.is_in_use(checkpoint.id));
+        let Some(checkpoint) = self.checkpoints.get_mut(index) else { return };
+        checkpoint.stage = match checkpoint.stage {
+            Stage::Subsumed if !is_in_use => Stage::Condemned,
+            Stage::Retained | Stage::Subsumed => Stage::Dropped,
+            stage @ (Stage::Condemned | Stage::Cleaning | Stage::Dropped) => stage,
+        };
+    }
+
+    /// Another process goes on with the job: nothing is deleted but what has been ordered (rule S10).
+    pub(super) fn on_suspended(&mut self) {
+        self.is_shut_down = true;
+        self.is_deleting = false;
+        let others = self.checkpoints.iter_mut().filter(|checkpoint| checkpoint.stage != Stage::Cleaning);
+        others.for_each(|checkpoint| checkpoint.stage = Stage::Dropped);
+        self.files.forget(|_| true);
+    }
+}

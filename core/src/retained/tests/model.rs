@@ -1,0 +1,320 @@
+//! Seeded walks against a model by brute force: what a manifest on the disk or a checkpoint under way uses is never
+//! deleted, and in the end everything is gone that is ours and unused.
+//!
+//! The model is a task with a set of files that it changes from snapshot to snapshot, and sends placeholders for those
+//! that the last checkpoint it knows to be complete has. Reports of completion reach it late, acknowledgements and
+//! reports of discards reach the store late, some discards fail, and the job is restarted and ended.
+
+use super::*;
+
+const SEEDS: u64 = 400;
+const STEPS: usize = 120;
+
+struct Walk {
+    world: World,
+    random: u64,
+    next: u64,
+    kind: CheckpointKind,
+    num_retained: usize,
+    /// Keys of the task's files.
+    keys: BTreeSet<u64>,
+    /// The newest checkpoint that the task knows to be complete, and its keys.
+    base: BTreeSet<u64>,
+    /// Keys and the file that goes with a new one, of snapshots that were not acknowledged.
+    snapshots: BTreeMap<u64, BTreeMap<u64, Option<u64>>>,
+    acknowledged: BTreeMap<u64, BTreeSet<u64>>,
+    complete: BTreeMap<u64, BTreeSet<u64>>,
+    next_file: u64,
+    /// Discards that are under way.
+    discards: Vec<u64>,
+    /// Manifests that nobody will remove any more.
+    stuck: BTreeSet<u64>,
+    /// Files of nobody: a restart has forgotten them.
+    orphans: BTreeSet<u64>,
+    is_incremental: bool,
+    seen: Seen,
+}
+
+/// What the walks have met, to know that they went everywhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    completed: u32,
+    aborted: u32,
+    late: u32,
+    full: u32,
+    superseded: u32,
+    deleted: u32,
+    stuck: u32,
+    restarted: u32,
+}
+
+impl Walk {
+    fn new(seed: u64) -> Self {
+        let num_retained = 1 + usize::try_from(seed % 3).unwrap();
+        let kinds = [NEVER, ON_FAILURE, ON_CANCELLATION];
+        let mut world = World::new(num_retained);
+        world.is_slow = true;
+        Self {
+            world,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            next: 1,
+            kind: kinds[usize::try_from(seed / 3 % 3).unwrap()],
+            num_retained,
+            keys: BTreeSet::new(),
+            base: BTreeSet::new(),
+            snapshots: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+            complete: BTreeMap::new(),
+            next_file: 1_000,
+            discards: Vec::new(),
+            stuck: BTreeSet::new(),
+            orphans: BTreeSet::new(),
+            is_incremental: !seed.is_multiple_of(5),
+            seen: Seen::default(),
+        }
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+        let index = self.draw(from.len().max(1) as u64);
+        from.get(usize::try_from(index).unwrap()).copied()
+    }
+
+    fn follow(&mut self, actions: &[RetainedAction]) {
+        for action in actions {
+            if let RetainedAction::DiscardCheckpoint(id) = action {
+                self.discards.push(id.0);
+            }
+            self.seen.deleted += u32::from(matches!(action, RetainedAction::DeleteFile(_)));
+        }
+    }
+
+    fn step(&mut self) {
+        match self.draw(10) {
+            0 | 1 => self.snapshot(),
+            2..=4 => self.acknowledge(),
+            5 | 6 => self.complete(),
+            7 => self.end_a_discard(),
+            8 => self.tell_the_task(),
+            _ => match self.draw(12) {
+                0 => self.restart(),
+                1..=4 => self.abort_one(),
+                _ => {}
+            },
+        }
+    }
+
+    /// The task drops some files for good and writes some new ones.
+    fn snapshot(&mut self) {
+        if self.snapshots.len() + self.acknowledged.len() > 2 {
+            return;
+        }
+        let keys: Vec<_> = self.keys.iter().copied().collect();
+        for key in keys {
+            if self.draw(3) == 0 {
+                self.keys.remove(&key);
+            }
+        }
+        for _file in 0..self.draw(3) {
+            self.next_file += 1;
+            self.keys.insert(self.next_file);
+        }
+        let mut parts = BTreeMap::new();
+        for key in self.keys.clone() {
+            let is_known = self.is_incremental && self.base.contains(&key);
+            parts.insert(key, (!is_known).then(|| self.upload()));
+        }
+        self.snapshots.insert(self.next, parts);
+        self.next += 1;
+    }
+
+    fn upload(&mut self) -> u64 {
+        self.next_file += 1;
+        self.next_file
+    }
+
+    /// The acknowledgement of a snapshot arrives; perhaps of one that was aborted meanwhile.
+    fn acknowledge(&mut self) {
+        let waiting: Vec<_> = self.snapshots.keys().copied().collect();
+        let Some(number) = self.pick(&waiting) else { return };
+        let parts = self.snapshots.remove(&number).unwrap();
+        let is_late = self.complete.keys().any(|complete| *complete > number);
+        for (key, file) in &parts {
+            let before = self.world.deleted.len();
+            let is_repeated = self.world.uses.values().any(|(other, ..)| other == key);
+            match self.world.reference(number, *key, *file, Ownership::Own) {
+                Ok(used) => self.seen.superseded += u32::from(is_repeated && *file == Some(used)),
+                Err(Rejected::OutOfRange { .. }) => {
+                    // The file was written, and nobody takes it.
+                    self.orphans.extend(file);
+                    self.world.files.extend(file);
+                    self.world.abort(number);
+                    self.seen.full += 1;
+                    return;
+                }
+                Err(_) => assert!(is_late, "{number} refers to {key}"),
+            }
+            self.seen.deleted += u32::try_from(self.world.deleted.len() - before).unwrap();
+        }
+        if is_late {
+            self.world.abort(number);
+            self.seen.late += 1;
+        } else {
+            self.acknowledged.insert(number, parts.keys().copied().collect());
+        }
+    }
+
+    /// A checkpoint completes; older ones are aborted.
+    fn complete(&mut self) {
+        let waiting: Vec<_> = self.acknowledged.keys().copied().collect();
+        let Some(number) = self.pick(&waiting) else { return };
+        if !self.world.store.has_room() {
+            self.seen.full += 1;
+            return;
+        }
+        let keys = self.acknowledged.remove(&number).unwrap();
+        self.world.send(RetainedEvent::AllAcknowledged(id(number)));
+        self.world.commit(number);
+        let older: Vec<_> = self.acknowledged.keys().copied().filter(|other| *other < number).collect();
+        older.into_iter().for_each(|other| self.abort(other));
+        let event = RetainedEvent::CheckpointCompleted { id: id(number), kind: self.kind };
+        let actions = self.world.send(event);
+        self.follow(&actions);
+        self.complete.insert(number, keys);
+        self.seen.completed += 1;
+        let wanted: Vec<_> = self.complete.keys().rev().take(self.num_retained).copied().collect();
+        let mut retained = self.world.retained();
+        retained.reverse();
+        assert_eq!(retained, wanted);
+    }
+
+    fn abort(&mut self, number: u64) {
+        self.world.abort(number);
+        self.acknowledged.remove(&number);
+        self.seen.aborted += 1;
+    }
+
+    fn abort_one(&mut self) {
+        let waiting: Vec<_> = self.acknowledged.keys().copied().collect();
+        if let Some(number) = self.pick(&waiting) {
+            self.abort(number);
+        }
+    }
+
+    fn end_a_discard(&mut self) {
+        let discards = self.discards.clone();
+        let Some(number) = self.pick(&discards) else { return };
+        self.discards.retain(|other| *other != number);
+        if self.draw(8) > 0 {
+            let mut actions = self.world.discarded(number);
+            actions.iter().for_each(|action| drop(self.world.carry_out(*action)));
+            actions.extend(self.world.send(RetainedEvent::DeadlineReached));
+            self.follow(&actions);
+        } else {
+            let actions =
+                self.world.send(RetainedEvent::DiscardEnded { id: id(number), manifest_gone: false });
+            self.follow(&actions);
+            self.stuck.insert(number);
+            self.seen.stuck += 1;
+        }
+    }
+
+    fn tell_the_task(&mut self) {
+        if let Some(keys) = self.complete.values().last() {
+            self.base = keys.clone();
+        }
+    }
+
+    /// The process dies and another one goes on from what lies on the disk.
+    fn restart(&mut self) {
+        if self.world.manifests.len() > 5 {
+            return;
+        }
+        let listed: BTreeSet<_> = self.world.manifests.values().flatten().copied().collect();
+        self.orphans.extend(self.world.files.difference(&listed));
+        let mut world =
+            World { files: self.world.files.clone(), is_slow: true, ..World::new(self.num_retained) };
+        for (number, files) in &self.world.manifests {
+            for file in files {
+                let (key, ..) = self.world.uses[file];
+                world.reference(*number, key, Some(*file), Ownership::Own).unwrap();
+            }
+            world.recover(*number, self.kind);
+        }
+        self.world = world;
+        self.snapshots.clear();
+        self.acknowledged.clear();
+        self.discards.clear();
+        self.stuck.clear();
+        let newest = self.complete.values().last().cloned().unwrap_or_default();
+        (self.keys, self.base) = (newest.clone(), newest);
+        self.seen.restarted += 1;
+    }
+
+    fn end(&mut self) {
+        self.snapshots.clear();
+        for number in self.acknowledged.keys().copied().collect::<Vec<_>>() {
+            self.abort(number);
+        }
+        let statuses = [JobStatus::Finished, JobStatus::Canceled, JobStatus::Failed];
+        let status = self.pick(&statuses).unwrap();
+        let retained = self.world.retained();
+        let actions = self.world.send(RetainedEvent::ShutDown(status));
+        self.follow(&actions);
+        while !self.discards.is_empty() {
+            self.end_a_discard();
+        }
+        let is_kept = !self.kind.is_discarded_at(status);
+        let kept = retained.into_iter().filter(|_| is_kept).chain(self.stuck.iter().copied());
+        assert_eq!(self.world.on_disk(), kept.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+        let listed: BTreeSet<_> = self.world.manifests.values().flatten().copied().collect();
+        assert!(listed.is_subset(&self.world.files), "what is kept can be restored");
+        let unused: Vec<_> = self.world.files.difference(&listed).collect();
+        let leaked: Vec<_> = unused.into_iter().filter(|file| !self.may_be_left(**file)).collect();
+        assert_eq!(leaked, Vec::<&u64>::new(), "ours, unused and still there");
+    }
+
+    /// Files that a restart has forgotten, and those that a manifest which could not be removed might list.
+    fn may_be_left(&self, file: u64) -> bool {
+        let (_, first, last) = self.world.uses.get(&file).copied().unwrap_or_default();
+        self.orphans.contains(&file) || self.stuck.range(first..=last).next().is_some()
+    }
+}
+
+#[test]
+fn nothing_in_use_is_deleted_and_nothing_unused_is_left() {
+    let mut all = Seen::default();
+    for seed in 0..SEEDS {
+        let mut walk = Walk::new(seed);
+        (0..STEPS).for_each(|_| walk.step());
+        walk.end();
+        let seen = walk.seen;
+        all.completed += seen.completed;
+        all.aborted += seen.aborted;
+        all.late += seen.late;
+        all.full += seen.full;
+        all.superseded += seen.superseded;
+        all.deleted += seen.deleted;
+        all.stuck += seen.stuck;
+        all.restarted += seen.restarted;
+    }
+    let Seen { completed, aborted, late, full, superseded, deleted, stuck, restarted } = all;
+    for (what, count) in [
+        ("completed", completed),
+        ("aborted", aborted),
+        ("late", late),
+        ("full", full),
+        ("superseded", superseded),
+        ("deleted", deleted),
+        ("stuck", stuck),
+        ("restarted", restarted),
+    ] {
+        assert!(count > 50, "{what}: {count} in {all:?}");
+    }
+}
