@@ -12,7 +12,8 @@
 //!   writes what has not been processed (rule U8);
 //! - while [`is_capturing`](ChannelState::is_capturing) it reports the queue before it takes anything from it;
 //! - it reads the end of the queue first and the control lane then ([`Consumer::look`]), and reports barriers before
-//!   the queue: otherwise it could write what lies behind a barrier that it has not noticed.
+//!   the queue: otherwise it could write what lies behind a barrier that it has not noticed. A barrier in the queue
+//!   that the sender does not announce it looks for itself, and reports as if it were announced.
 //!
 //! [`Consumer::look`]: crate::queue::Consumer::look
 //!
@@ -24,6 +25,8 @@
 //! - FI5: what is captured is newer than every checkpoint that is over.
 
 mod channel;
+#[cfg(test)]
+mod enumeration;
 mod recovery;
 mod shared_file;
 mod steps;
