@@ -17,7 +17,7 @@ mod operator;
 #[cfg(test)]
 mod tests;
 
-pub use channel::{ChannelMapping, OldSubtasks};
+pub use channel::{ChannelMapping, OldSubtasks, check_in_flight_owners, old_channels};
 pub use keyed::{KeyedPart, KeyedParts};
 pub use operator::{OperatorAssigner, OperatorPart, OperatorParts, StateAssignment};
 
@@ -103,6 +103,18 @@ pub enum AssignError {
         /// How many there shall be.
         new_parallelism: u32,
     },
+    /// Records in flight were stored with an operator that now is not the head of its chain.
+    InFlightBehindHead {
+        /// Its place in the chain; the head's is 0.
+        position: usize,
+    },
+    /// Two inputs of an operator, or two outputs, give the old subtasks to the new ones in different ways.
+    ConflictingMappings {
+        /// That of the first.
+        one: ChannelMapping,
+        /// That of the other.
+        other: ChannelMapping,
+    },
 }
 
 impl fmt::Display for AssignError {
@@ -120,6 +132,14 @@ impl fmt::Display for AssignError {
             Self::NotRescalable { what, old_parallelism, new_parallelism } => write!(
                 f,
                 "{what} cannot go from {old_parallelism} subtasks to {new_parallelism}: restore with {old_parallelism}"
+            ),
+            Self::InFlightBehindHead { position } => write!(
+                f,
+                "records in flight belong to operator {position} of a chain, behind its head: chain the operators as before"
+            ),
+            Self::ConflictingMappings { one, other } => write!(
+                f,
+                "channels of one operator would be rescaled in different ways ({one:?}, {other:?}): restore with the stored parallelism"
             ),
         }
     }

@@ -14,6 +14,7 @@ pub mod bit_set;
 pub mod channel_state;
 pub mod coordinator;
 pub mod durable;
+pub mod edge;
 pub mod format;
 pub mod gate;
 pub mod ids;

@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::format::manifest::StateMode;
-use crate::key_group::KeyGroup;
+use crate::key_group::{KeyGroup, subtask_of_key_group};
 
 fn rows(table: &'static str, columns: usize) -> impl Iterator<Item = Vec<&'static str>> {
     table.lines().skip(1).map(move |line| {
@@ -158,7 +158,8 @@ fn u21_u22_records_in_flight_are_read_as_flink_maps_them() {
     let mut seen = 0;
     for row in rows(include_str!("../../golden/subtask_mapping.tsv"), 5) {
         let mapping = match row[0] {
-            "arbitrary" | "round_robin" => ChannelMapping::RoundRobin,
+            "arbitrary" => ChannelMapping::Arbitrary,
+            "round_robin" => ChannelMapping::RoundRobin,
             "first" => ChannelMapping::First,
             "full" => ChannelMapping::Full,
             "range" => ChannelMapping::Range,
@@ -175,6 +176,97 @@ fn u21_u22_records_in_flight_are_read_as_flink_maps_them() {
         seen += 1;
     }
     assert_eq!(seen, 246);
+}
+
+fn parts(rescaling: Rescaling, mapping: ChannelMapping, index: u32) -> Vec<u32> {
+    rescaling.channel_parts(mapping, index).unwrap().collect()
+}
+
+#[test]
+fn u20_records_in_flight_belong_to_the_head_of_a_chain() {
+    for chain in [vec![], vec![true], vec![false, false], vec![true, false]] {
+        assert_eq!(check_in_flight_owners(chain), Ok(()));
+    }
+    let error = check_in_flight_owners([true, false, true]).unwrap_err();
+    assert_eq!(error, AssignError::InFlightBehindHead { position: 2 });
+    assert!(error.to_string().contains("operator 2 of a chain"), "{error}");
+}
+
+#[test]
+fn u22_range_reads_every_old_subtask_that_shares_a_key_group() {
+    // Numbers of key groups that do not divide 32768, and subtasks so many that 32768 are too coarse.
+    let mut missed_by_flink = 0;
+    for (groups, old, new) in [(196, 196, 187), (1000, 999, 998), (31_473, 24_371, 7_955), (128, 127, 126)] {
+        let rescaling = rescaling(groups, old, new);
+        for index in 0..new {
+            let read = rescaling.channel_parts(ChannelMapping::Range, index).unwrap();
+            let sharing: Vec<_> = rescaling.keyed_parts(index).unwrap().map(|part| part.subtask).collect();
+            let read: Vec<_> = read.collect();
+            assert!(sharing.iter().all(|old| read.contains(old)), "{groups}: {old} to {new}, {index}");
+            let (first, last) = rescaling.sharing_with(MaxParallelism::MAX, index).unwrap();
+            missed_by_flink += usize::from(!sharing.iter().all(|old| (first..=last).contains(old)));
+        }
+    }
+    assert_ne!(missed_by_flink, 0, "the numbers were chosen so that it makes a difference");
+}
+
+#[test]
+fn u24_of_the_replicas_of_a_record_exactly_one_is_kept() {
+    for (old, new) in [(1, 3), (3, 2), (3, 5), (5, 4), (128, 127), (4, 4)] {
+        let rescaling = rescaling(128, old, new);
+        let groups = rescaling.max_parallelism.all_key_groups();
+        let owner =
+            |parallelism, group| subtask_of_key_group(rescaling.max_parallelism, parallelism, group).unwrap();
+        for group in groups.iter() {
+            for mapping in [ChannelMapping::Range, ChannelMapping::Full] {
+                let reads = |index: &u32| parts(rescaling, mapping, *index).contains(&owner(old, group));
+                let keeps = |index: &u32| rescaling.keeps_replayed(mapping, *index, owner(new, group));
+                let kept: Vec<_> = (0..new).filter(reads).filter(keeps).collect();
+                assert_eq!(kept, [owner(new, group)], "{group} by {mapping:?} from {old} to {new}");
+            }
+        }
+        // Elsewhere any subtask may process a record, and each is read by one.
+        for mapping in [ChannelMapping::RoundRobin, ChannelMapping::Arbitrary, ChannelMapping::First] {
+            assert!(!mapping.is_ambiguous() && rescaling.keeps_replayed(mapping, 0, new - 1));
+            let mut read: Vec<_> = (0..new).flat_map(|index| parts(rescaling, mapping, index)).collect();
+            read.sort_unstable();
+            assert_eq!(read, (0..old).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn u26_inputs_of_one_operator_must_agree() {
+    use ChannelMapping::{Arbitrary, First, Full, Range, RoundRobin, Unsupported};
+    let changed = rescaling(128, 3, 2);
+    assert_eq!(changed.common_mapping(&[]), Ok(None));
+    assert_eq!(changed.common_mapping(&[Range, Range]), Ok(Some(Range)));
+    assert_eq!(changed.common_mapping(&[RoundRobin, Arbitrary]), Ok(Some(RoundRobin)), "they are the same");
+    let error = changed.common_mapping(&[Range, Range, RoundRobin]).unwrap_err();
+    assert_eq!(error, AssignError::ConflictingMappings { one: Range, other: RoundRobin });
+    assert!(error.to_string().contains("(Range, RoundRobin)"), "{error}");
+    for mappings in [[Unsupported, Range], [Range, Unsupported]] {
+        assert!(matches!(changed.common_mapping(&mappings), Err(AssignError::NotRescalable { .. })));
+    }
+    assert!(matches!(changed.common_mapping(&[Unsupported]), Err(AssignError::NotRescalable { .. })));
+    // To one subtask all of them lead, and without a change of their number each reads its own.
+    assert_eq!(rescaling(128, 3, 1).common_mapping(&[Range, Full, First, RoundRobin]), Ok(Some(Range)));
+    assert_eq!(rescaling(128, 3, 3).common_mapping(&[Unsupported, Range]), Ok(Some(Unsupported)));
+}
+
+#[test]
+fn u21_old_channels_lie_between_the_old_subtasks_of_both_ends() {
+    let (senders, receivers) = (rescaling(128, 3, 2), rescaling(128, 2, 3));
+    let mut channels = Vec::new();
+    for (sender, receiver) in (0..2).flat_map(|sender| (0..3).map(move |receiver| (sender, receiver))) {
+        let senders = senders.channel_parts(ChannelMapping::Arbitrary, sender).unwrap();
+        let receivers = receivers.channel_parts(ChannelMapping::RoundRobin, receiver).unwrap();
+        channels.extend(old_channels(senders, receivers));
+    }
+    assert_eq!(channels[..4], [(0, 0), (2, 0), (0, 1), (2, 1)]);
+    channels.sort_unstable();
+    let all: Vec<_> = (0..3).flat_map(|sender| (0..2).map(move |receiver| (sender, receiver))).collect();
+    assert_eq!(channels, all, "each is replayed once");
 }
 
 #[test]
