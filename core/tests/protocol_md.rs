@@ -34,7 +34,6 @@ const OPEN_SECTIONS: &[&str] = &[
     "4",  // retained
     "5",  // gate
     "6",  // subtask
-    "7",  // channel_state
     "8",  // assign
     "12", // contracts
     "13", // statistics
