@@ -46,7 +46,7 @@ use metrics::Measure;
 pub use stash::{Stash, StashFull};
 use tracker::Tracker;
 
-use crate::ids::{Barrier, ChannelIndex, CheckpointId, Guarantee};
+use crate::ids::{AlignmentOptions, Barrier, ChannelIndex, CheckpointId, Guarantee};
 use crate::machine::{Admission, Orders, Rejected, first_broken};
 use crate::time::{Millis, Now};
 
@@ -116,24 +116,18 @@ impl<const CHANNEL_WORDS: usize, const TRACKED: usize> Gate<CHANNEL_WORDS, TRACK
     /// A gate over channels 0 to `channels - 1`, all open. A source has a gate of no channels, which is finished.
     ///
     /// # Errors
-    /// [`Rejected::OutOfRange`] if so many channels do not fit, or if nothing can be tracked although the options ask
-    /// for it; [`Rejected::Unexpected`] for at-least-once with unaligned.
+    /// [`Rejected::OutOfRange`] if so many channels do not fit; [`Rejected::Unexpected`] for at-least-once with
+    /// unaligned.
     pub fn new(channels: u16, options: GateOptions) -> Result<Self, Rejected> {
+        const { assert!(TRACKED > 0, "at-least-once has to track a checkpoint") };
         let GateOptions { guarantee, unaligned, .. } = options;
-        crate::ids::AlignmentOptions { guarantee, unaligned, aligned_timeout: None }.validate()?;
+        AlignmentOptions { guarantee, unaligned, aligned_timeout: None }.validate()?;
         if usize::from(channels) > ChannelSet::<CHANNEL_WORDS>::CAPACITY {
             let limit = (ChannelSet::<CHANNEL_WORDS>::CAPACITY as u64).saturating_add(1);
             return Err(Rejected::OutOfRange { what: "number of channels", value: channels.into(), limit });
         }
         let handler = match guarantee {
             Guarantee::ExactlyOnce => Handler::ExactlyOnce(Aligner::default()),
-            Guarantee::AtLeastOnce if TRACKED == 0 => {
-                return Err(Rejected::OutOfRange {
-                    what: "number of tracked checkpoints",
-                    value: 1,
-                    limit: 1,
-                });
-            }
             Guarantee::AtLeastOnce => Handler::AtLeastOnce(Tracker::default()),
         };
         let open = ChannelSet::first(channels.into());

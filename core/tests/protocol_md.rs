@@ -32,12 +32,10 @@ const OPEN_SECTIONS: &[&str] = &[
     "2",  // pending
     "3",  // failures
     "4",  // retained
-    "5",  // gate
     "6",  // subtask
     "8",  // assign
     "12", // contracts
     "13", // statistics
-    "14", // stash
 ];
 
 /// Folders whose tests may show a rule.

@@ -26,7 +26,7 @@ pub(super) struct Aligner<const CHANNEL_WORDS: usize> {
     deadline: Option<Millis>,
 }
 
-/// How far the pending checkpoint is. In brackets the names of section 5.3 of PROTOCOL.md.
+/// How far the pending checkpoint is. In brackets the names that PROTOCOL.md gives the states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// None is pending (WF-A).
