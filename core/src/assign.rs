@@ -13,12 +13,16 @@ use crate::key_group::{InvalidParallelism, MaxParallelism, range_of_subtask};
 
 mod channel;
 mod keyed;
+mod matching;
 mod operator;
 #[cfg(test)]
 mod tests;
 
 pub use channel::{ChannelMapping, OldSubtasks, check_in_flight_owners, old_channels};
 pub use keyed::{KeyedPart, KeyedParts};
+pub use matching::{
+    ChainRestore, JobOperator, MatchError, NonRestored, StoredOperator, operator_of, restore_chain,
+};
 pub use operator::{OperatorAssigner, OperatorPart, OperatorParts, StateAssignment};
 
 /// From how many subtasks to how many an operator goes.

@@ -31,10 +31,7 @@ const OPEN_SECTIONS: &[&str] = &[
     "1",  // trigger
     "2",  // pending
     "3",  // failures
-    "4",  // retained
     "6",  // subtask
-    "8",  // assign
-    "12", // contracts
     "13", // statistics
 ];
 

@@ -26,11 +26,18 @@ pub(crate) fn checkpoint_of(name: &str) -> Option<CheckpointId> {
 
 #[cfg(test)]
 mod tests {
-    use super::{checkpoint_name, checkpoint_of};
+    use super::{MANIFEST, checkpoint_name, checkpoint_of, join};
     use slackwater_core::ids::CheckpointId;
 
     #[test]
-    fn only_a_checkpoints_own_name_is_one() {
+    fn s27_a_checkpoint_lies_in_a_folder_of_its_number() {
+        let folder = join("jobs/words", &checkpoint_name(CheckpointId(17)));
+        assert_eq!(join(&folder, MANIFEST), "jobs/words/chk-17/_metadata");
+        assert_eq!(join("", "chk-1"), "chk-1");
+    }
+
+    #[test]
+    fn s27_only_a_checkpoints_own_name_is_one() {
         assert_eq!(checkpoint_of(&checkpoint_name(CheckpointId(17))), Some(CheckpointId(17)));
         for name in ["chk-", "chk-007", "chk-+7", "chk-1.old", "shared", "chk-99999999999999999999"] {
             assert_eq!(checkpoint_of(name), None, "{name}");

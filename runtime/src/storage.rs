@@ -233,6 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn s26_checkpoints_in_memory_leave_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("job");
+        for _again in 0..2 {
+            let storage = Storage::open(&folder, StorageKind::Mem).unwrap();
+            assert!(storage.memory().is_some() && storage.name() == "mem");
+        }
+        assert!(!folder.exists());
+        assert!(Storage::open(&folder, StorageKind::Mmap).unwrap().memory().is_none());
+    }
+
+    #[test]
     fn a_folder_is_made_with_those_it_lies_in() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("one/two/three");

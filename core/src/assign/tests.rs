@@ -271,7 +271,6 @@ fn u21_old_channels_lie_between_the_old_subtasks_of_both_ends() {
 
 #[test]
 fn r2_r6_the_stored_number_of_key_groups_stays() {
-    let groups = |count| MaxParallelism::new(count).unwrap();
     assert_eq!(restored_max_parallelism(groups(128), None), Ok(groups(128)));
     assert_eq!(restored_max_parallelism(groups(128), Some(groups(128))), Ok(groups(128)));
     let differs = AssignError::MaxParallelismDiffers { stored: groups(128), wanted: groups(256) };
@@ -294,7 +293,7 @@ fn r6_r14_numbers_out_of_bounds_are_refused() {
 }
 
 #[test]
-fn a_state_that_does_not_add_up_is_refused() {
+fn r12_a_state_that_does_not_add_up_is_refused() {
     let mut assigner = OperatorAssigner::new(rescaling(4, 2, 3));
     let error = AssignError::WrongSubtaskCount { given: 1, old_parallelism: 2 };
     assert_eq!(assigner.next_state(StateMode::Split, &[Some(1)]).err(), Some(error));
@@ -304,4 +303,123 @@ fn a_state_that_does_not_add_up_is_refused() {
     assert!(error.to_string().contains("from 2 subtasks to 3"), "{error}");
     let mut unchanged = OperatorAssigner::new(rescaling(4, 2, 2));
     assert_eq!(unchanged.next_state(StateMode::Plain, &[Some(1), None]).unwrap().len(0), Ok(1));
+}
+
+fn groups(count: u32) -> MaxParallelism {
+    MaxParallelism::new(count).unwrap()
+}
+
+fn stored(id: &str, max_parallelism: u32, is_keyed: bool) -> StoredOperator<&str> {
+    StoredOperator { id, parallelism: 2, max_parallelism: groups(max_parallelism), has_state: true, is_keyed }
+}
+
+fn operator(id: &str, max_parallelism: Option<u32>) -> JobOperator<&str> {
+    JobOperator { id, other_id: None, parallelism: 3, max_parallelism: max_parallelism.map(groups) }
+}
+
+#[test]
+fn r1_state_finds_its_operator_by_either_name() {
+    let renamed = JobOperator { other_id: Some("old"), ..operator("new", None) };
+    let job = [operator("source", None), renamed, operator("both", None)];
+    let find = |id| operator_of(&stored(id, 128, true), &job, NonRestored::Refused);
+    assert_eq!(find("source"), Ok(Some(&job[0])));
+    assert_eq!(find("old"), Ok(Some(&job[1])));
+    assert_eq!(find("new"), Ok(Some(&job[1])));
+    let job = [renamed, operator("old", None)];
+    let found = operator_of(&stored("old", 128, true), &job, NonRestored::Refused);
+    assert_eq!(found, Ok(Some(&job[1])), "its own name counts more");
+}
+
+#[test]
+fn r3_r5_state_without_an_operator_is_refused_or_dropped() {
+    let job = [operator("source", None)];
+    let empty = StoredOperator { has_state: false, ..stored("gone", 128, false) };
+    let full = stored("gone", 128, false);
+    let error = MatchError::NoOperator { operator: "gone" };
+    let refused = Err(error);
+    for (stored, non_restored, expected) in [
+        (full, NonRestored::Dropped, Ok(None)),
+        (full, NonRestored::RefusedIfAny, refused),
+        (full, NonRestored::Refused, refused),
+        (empty, NonRestored::Dropped, Ok(None)),
+        (empty, NonRestored::RefusedIfAny, Ok(None)),
+        (empty, NonRestored::Refused, refused),
+    ] {
+        assert_eq!(operator_of(&stored, &job, non_restored), expected, "{stored:?}, {non_restored:?}");
+    }
+    assert!(error.to_string().contains("operator gone, which is not in the job"));
+}
+
+#[test]
+fn r2_r6_a_chain_goes_on_with_the_stored_key_groups() {
+    let go_on = |wanted, count| {
+        restore_chain(&[operator("count", wanted)], &[stored("count", count, true)], groups(64))
+            .map(|chain| chain.max_parallelism)
+    };
+    assert_eq!(go_on(None, 128), Ok(groups(128)));
+    assert_eq!(go_on(Some(128), 128), Ok(groups(128)));
+    let error = AssignError::MaxParallelismDiffers { stored: groups(128), wanted: groups(256) };
+    assert_eq!(go_on(Some(256), 128), Err(MatchError::Assign { operator: "count", error }));
+    let too_small = InvalidParallelism::Parallelism { parallelism: 3, max_parallelism: groups(2) };
+    let error = AssignError::Parallelism(too_small);
+    assert_eq!(go_on(None, 2), Err(MatchError::Assign { operator: "count", error }));
+}
+
+#[test]
+fn r7_a_chain_is_restored_as_one_and_operators_without_state_start_with_nothing() {
+    let chain = [operator("map", None), operator("count", None), operator("new", None)];
+    let restored = restore_chain(&chain, &[stored("count", 128, true)], groups(64)).unwrap();
+    assert_eq!(restored.max_parallelism, groups(128));
+    assert_eq!(restored.rescaling, Some(rescaling(128, 2, 3)));
+    let others =
+        [stored("other", 128, true), StoredOperator { has_state: false, ..stored("map", 128, true) }];
+    let nothing = restore_chain(&chain, &others, groups(64)).unwrap();
+    assert_eq!(nothing, ChainRestore { max_parallelism: groups(64), rescaling: None });
+}
+
+/// Operators of one chain were stored with different numbers of key groups; the job insists on another number; nothing
+/// is kept by key.
+#[test]
+fn d04_disagreeing_key_groups_are_refused_by_name() {
+    let chain = [operator("x", None), operator("y", None)];
+    let error = restore_chain(&chain, &[stored("x", 128, true), stored("y", 256, true)], groups(64));
+    let error = error.unwrap_err().to_string();
+    assert!(["x", "y", "128", "256"].iter().all(|part| error.contains(part)), "{error}");
+    let error = restore_chain(&[operator("x", Some(256))], &[stored("x", 128, true)], groups(64));
+    let error = error.unwrap_err().to_string();
+    assert!(["x", "128", "256"].iter().all(|part| error.contains(part)), "{error}");
+    for wanted in [3, 128, 4096] {
+        let job = [operator("x", Some(wanted))];
+        let restored = restore_chain(&job, &[stored("x", 128, false)], groups(64)).unwrap();
+        assert_eq!(restored.max_parallelism, groups(wanted), "without keys nothing depends on it");
+    }
+}
+
+#[test]
+fn r13_states_that_lie_in_one_segment_are_given_out_each_by_itself() {
+    // Two lists and a broadcast map of two old subtasks, each with one segment.
+    let states = [
+        (StateMode::Split, [Some(2), Some(1)]),
+        (StateMode::Union, [Some(1), Some(1)]),
+        (StateMode::Broadcast, [Some(1), Some(1)]),
+    ];
+    let mut assigner = OperatorAssigner::new(rescaling(128, 2, 1));
+    let mut parts = Vec::new();
+    for (mode, counts) in &states {
+        let state = assigner.next_state(*mode, counts).unwrap();
+        parts.push(state.parts(0).unwrap().map(|part| (part.subtask, part.partitions)).collect::<Vec<_>>());
+    }
+    assert_eq!(parts, [vec![(0, 0..2), (1, 0..1)], vec![(0, 0..1), (1, 0..1)], vec![(0, 0..1)]]);
+}
+
+#[test]
+fn v12_a_new_subtask_reads_only_its_key_groups_of_what_old_ones_have() {
+    let part = |subtask, first, last| KeyedPart {
+        subtask,
+        key_groups: crate::key_group::KeyGroupRange { first: KeyGroup(first), last: KeyGroup(last) },
+    };
+    let parts = |index| rescaling(128, 2, 3).keyed_parts(index).unwrap().collect::<Vec<_>>();
+    assert_eq!(parts(0), [part(0, 0, 42)]);
+    assert_eq!(parts(1), [part(0, 43, 63), part(1, 64, 85)]);
+    assert_eq!(parts(2), [part(1, 86, 127)]);
 }

@@ -37,7 +37,7 @@ fn hash_of(kind: &str, key: &str) -> i32 {
 }
 
 #[test]
-fn key_hashes_and_groups_equal_flinks() {
+fn k1_k4_key_hashes_and_groups_equal_flinks() {
     let mut seen = 0;
     for row in rows(include_str!("../../golden/key_groups.tsv"), 10) {
         let hash = hash_of(row[0], row[1]);
@@ -51,7 +51,7 @@ fn key_hashes_and_groups_equal_flinks() {
 }
 
 #[test]
-fn murmur_equals_flinks() {
+fn k2_k3_murmur_equals_flinks() {
     let mut seen = 0;
     for row in rows(include_str!("../../golden/murmur.tsv"), 2) {
         assert_eq!(murmur(number(row[0])), number::<u32>(row[1]), "{row:?}");
@@ -61,7 +61,7 @@ fn murmur_equals_flinks() {
 }
 
 #[test]
-fn ranges_equal_flinks() {
+fn k6_ranges_equal_flinks() {
     let mut seen = 0;
     for row in rows(include_str!("../../golden/ranges.tsv"), 5) {
         let range = range_of_subtask(max(number(row[0])), number(row[1]), number(row[2])).unwrap();
@@ -73,7 +73,7 @@ fn ranges_equal_flinks() {
 }
 
 #[test]
-fn owners_equal_flinks() {
+fn k7_owners_equal_flinks() {
     let mut seen = 0;
     for row in rows(include_str!("../../golden/operator_index.tsv"), 4) {
         let owner = subtask_of_key_group(max(number(row[0])), number(row[1]), KeyGroup(number(row[2])));
@@ -84,7 +84,7 @@ fn owners_equal_flinks() {
 }
 
 #[test]
-fn default_max_parallelism_equals_flinks() {
+fn k8_default_max_parallelism_equals_flinks() {
     let mut seen = 0;
     for row in rows(include_str!("../../golden/max_parallelism.tsv"), 2) {
         let found = default_max_parallelism(number(row[0]));
@@ -94,9 +94,22 @@ fn default_max_parallelism_equals_flinks() {
     assert_eq!(seen, 23);
 }
 
+/// Computed independently of the tables, and of the code.
 #[test]
-fn murmur_of_known_hashes_is_as_documented() {
-    // Rule K5; computed independently of the tables.
+fn k5_known_hashes_have_the_documented_groups() {
+    for (hash, mixed, group) in [
+        (0, 593_689_054, 94),
+        (1, 68_075_478, 86),
+        (2, 1_085_422_463, 127),
+        (3, 847_579_505, 113),
+        (42, 1_134_849_565, 29),
+        (-1, 1_982_413_648, 80),
+        (127, 1_931_274_395, 27),
+        (i32::MAX, 1_653_689_534, 62),
+        (i32::MIN, 1_718_298_732, 108),
+    ] {
+        assert_eq!((murmur(hash), key_group_of_hash(hash, max(128))), (mixed, KeyGroup(group)), "{hash}");
+    }
     for (key, hash, group) in
         [("", 0, 94), ("a", 97, 81), ("b", 98, 22), ("hello", 99_162_322, 35), ("key-1", 101_943_363, 54)]
     {
@@ -105,7 +118,51 @@ fn murmur_of_known_hashes_is_as_documented() {
     }
     assert_eq!(key_group_of_hash(hash_of_str("key-2"), max(128)), KeyGroup(126));
     assert_eq!((hash_of_i64(-1), hash_of_i64(1 << 40)), (0, 256));
+    assert_eq!(key_group_of_hash(256, max(128)), KeyGroup(54));
     assert_eq!(hash_of_str("\u{1f600}"), 0xd83d * 31 + 0xde00, "a surrogate pair counts as two units");
+}
+
+#[test]
+fn k4_numbers_and_truths_hash_as_in_the_jvm() {
+    assert_eq!((hash_of_bool(true), hash_of_bool(false)), (1231, 1237));
+    assert_eq!((hash_of_i32(-7), hash_of_i64(i64::MIN), hash_of_i64(7)), (-7, i32::MIN, 7));
+    assert_eq!((hash_of_bytes(&[]), hash_of_bytes(&[0xff])), (1, 30));
+}
+
+#[test]
+fn k8_default_max_parallelism_is_half_as_much_again_as_a_power_of_two() {
+    for (parallelism, groups) in [
+        (1, 128),
+        (85, 128),
+        (86, 256),
+        (128, 256),
+        (171, 256),
+        (200, 512),
+        (1000, 2048),
+        (10_922, 16_384),
+        (21_846, 32_768),
+        (32_768, 32_768),
+    ] {
+        assert_eq!(default_max_parallelism(parallelism), Ok(max(groups)), "{parallelism}");
+    }
+}
+
+#[test]
+fn k6_k7_documented_ranges() {
+    for (groups, ends) in
+        [(128, [42, 85, 127].as_slice()), (10, &[2, 4, 7, 9]), (128, &[18, 36, 54, 73, 91, 109, 127])]
+    {
+        let parallelism = u32::try_from(ends.len()).unwrap();
+        let mut first = 0;
+        for (index, last) in (0..).zip(ends) {
+            let range = KeyGroupRange { first: KeyGroup(first), last: KeyGroup(*last) };
+            assert_eq!(range_of_subtask(max(groups), parallelism, index), Ok(range));
+            for group in [range.first, range.last] {
+                assert_eq!(subtask_of_key_group(max(groups), parallelism, group), Ok(index));
+            }
+            first = last + 1;
+        }
+    }
 }
 
 /// The router and the state backend must agree on the owner of every key group.
@@ -168,7 +225,7 @@ fn d01_every_hash_has_a_group() {
 }
 
 #[test]
-fn numbers_out_of_bounds_are_refused() {
+fn k9_numbers_out_of_bounds_are_refused() {
     for max_parallelism in [0, 32769, u32::MAX] {
         assert_eq!(
             MaxParallelism::new(max_parallelism),

@@ -73,6 +73,32 @@ fn a_manifest_is_read_back() {
 }
 
 #[test]
+fn s25_what_is_not_kept_by_key_lies_in_the_manifest() {
+    let mut bytes = Vec::new();
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    let mut vertex = manifest.vertex(&Vertex { uid: "source", parallelism: 2 }).unwrap();
+    let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    let state = InlineState { operator: "lines", name: "positions", mode: StateMode::Split };
+    subtask.state(&state).unwrap().partition(&[7; 20 << 10]).unwrap();
+    vertex.subtask(Subtask { index: 1, is_finished: false }).unwrap();
+    manifest.finish().unwrap();
+    let view = ManifestView::parse(&bytes).unwrap();
+    let subtasks: Vec<_> = view.vertices().next().unwrap().subtasks().collect();
+    assert_eq!(subtasks[0].states().next().unwrap().partitions().next().unwrap(), [7; 20 << 10]);
+    assert!(subtasks.iter().all(|subtask| subtask.segments().next().is_none()), "no file of its own");
+    assert_eq!(subtasks[1].states().count(), 0, "nothing at all");
+}
+
+#[test]
+fn v11_a_subtasks_first_segment_is_new_and_all_of_them_are_its_state() {
+    let bytes = sample();
+    let view = ManifestView::parse(&bytes).unwrap();
+    let subtask = view.vertices().nth(1).unwrap().subtasks().next().unwrap();
+    let lens: Vec<_> = subtask.segments().map(|segment| (segment.file_name, segment.used_len)).collect();
+    assert_eq!(lens, [("chk-7/3-0.seg", 8192), ("shared/3-5-0.seg", 8192)]);
+}
+
+#[test]
 fn every_change_of_a_byte_is_found() {
     let bytes = sample();
     for at in 0..bytes.len() {
@@ -97,7 +123,11 @@ fn every_truncation_and_extension_is_found() {
 }
 
 #[test]
-fn a_newer_version_is_unsupported_not_corrupt() {
+fn s28_what_is_no_manifest_or_a_newer_one_is_named_so() {
+    let mut bytes = sample();
+    bytes[0] = b'X';
+    let error = ManifestView::parse(&bytes).unwrap_err();
+    assert!(matches!(error, FormatError::Corrupt { offset: 0, .. }), "{error}");
     let mut bytes = sample();
     bytes[8] = 2;
     let error = ManifestView::parse(&bytes).unwrap_err();

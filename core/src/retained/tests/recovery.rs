@@ -47,6 +47,21 @@ fn s11_a_manifest_that_cannot_be_read_stops_all_deletion_wherever_it_lies() {
 }
 
 #[test]
+fn v13_v15_nothing_is_restored_but_what_was_verified() {
+    for verdicts in [[Sound, Sound], [Damaged, Sound], [Unreadable, Sound], [Incomplete, Sound]] {
+        let mut recovery = Recovery::new();
+        for (number, verdict) in [4, 3].into_iter().zip(verdicts) {
+            let depth = send(&mut recovery, RecoveryEvent::FolderFound(id(number))).unwrap();
+            let answer = send(&mut recovery, RecoveryEvent::Examined(verdict)).unwrap();
+            if answer.contains(&Restore(id(number))) {
+                assert_eq!((depth.as_slice(), verdict), ([Verify(id(number))].as_slice(), Sound));
+            }
+        }
+        assert!(recovery.chosen().is_some());
+    }
+}
+
+#[test]
 fn s11_events_out_of_order_are_refused() {
     let mut recovery = Recovery::new();
     let refused = |what| Err(Rejected::Unexpected { what });

@@ -62,7 +62,7 @@ fn s33_what_every_restore_has_in_common() {
 }
 
 #[test]
-fn s34_a_job_that_is_started_from_a_snapshot_goes_on_above_its_id() {
+fn r4_s34_a_job_that_is_started_from_a_snapshot_goes_on_above_its_id() {
     for (claim, kind) in [(ClaimMode::Claim, ON_FAILURE), (ClaimMode::NoClaim, CheckpointKind::Unclaimed)] {
         assert_eq!(claim.kind_of_restored(RetentionPolicy::RetainOnFailure), kind);
         let mut world = World::new(1);
@@ -93,7 +93,7 @@ fn v1_a_savepoint_enters_no_store_and_is_never_discarded() {
 }
 
 #[test]
-fn v3_types_of_snapshots_share_files_or_not() {
+fn v2_v3_types_of_snapshots_share_files_or_not() {
     use SnapshotType::{Checkpoint, FullCheckpoint, Savepoint, SuspendSavepoint, TerminateSavepoint};
     for (snapshot, builds, is_built_on) in [
         (Checkpoint, true, true),
@@ -184,7 +184,7 @@ fn v9_ids_go_on_above_all_that_were_named() {
 }
 
 #[test]
-fn v10_only_a_complete_checkpoint_is_built_on() {
+fn v10_v14_only_a_complete_checkpoint_is_built_on() {
     let mut base = IncrementalBase::new();
     assert_eq!(base.base_of(SnapshotType::Checkpoint), None);
     base.on_complete(id(4), SnapshotType::FullCheckpoint);

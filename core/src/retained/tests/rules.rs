@@ -292,7 +292,7 @@ fn s16_references_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn s17_files_last_used_before_the_oldest_retained_checkpoint_go() {
+fn s17_v16_files_last_used_before_the_oldest_retained_checkpoint_go() {
     let mut world = World::new(2);
     world.upload(1, 10);
     world.upload(1, 11);
@@ -345,7 +345,7 @@ fn s19_files_of_an_aborted_checkpoint_stay_until_a_later_one_completes() {
 }
 
 #[test]
-fn s20_a_checkpoint_with_files_inside_waits_for_them() {
+fn s20_v18_a_checkpoint_with_files_inside_waits_for_them() {
     let mut world = World::new(1);
     world.reference(5, 50, Some(50), Ownership::InsideCheckpoint).unwrap();
     world.start_from(5, NEVER);

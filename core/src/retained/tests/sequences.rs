@@ -32,7 +32,7 @@ fn z3_a_claimed_savepoint_waits_for_the_file_inside_it() {
 }
 
 #[test]
-fn z4_a_file_of_an_aborted_checkpoint_is_used_or_goes() {
+fn z4_v17_a_file_of_an_aborted_checkpoint_is_used_or_goes() {
     for uses_it in [true, false] {
         let mut world = World::new(1);
         world.upload(1, 10);
