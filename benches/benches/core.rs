@@ -11,7 +11,8 @@ use slackwater_benches::stopwatch::Stopwatch;
 use slackwater_benches::stream::mix;
 use slackwater_core::bit_set::BitSet;
 use slackwater_core::coordinator::{
-    Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestToken,
+    Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestKind, RequestToken,
+    Sources, TaskReport, TaskState,
 };
 use slackwater_core::gate::{Gate, GateAction, GateEvent, GateOptions};
 use slackwater_core::ids::{Alignment, Barrier, ChannelIndex, CheckpointId, SnapshotKind, TaskIndex};
@@ -74,21 +75,17 @@ fn coordinator(criterion: &mut Criterion) {
 
 /// A coordinator whose first checkpoint waits for its tasks.
 fn triggered() -> Tasks64 {
-    let options = CoordinatorOptions {
-        interval: None,
-        timeout: Millis(600_000),
-        min_pause: Millis(0),
-        max_concurrent: 1,
-        tolerable_failures: 0,
-        seed: 7,
-    };
-    let (tasks, sources) = (BitSet::first(TASKS.into()), BitSet::first(8));
-    let mut coordinator = Tasks64::new(options, tasks, sources, CheckpointId::FIRST).unwrap();
-    for event in [
+    let options = CoordinatorOptions { checkpoints_after_finish: false, ..CoordinatorOptions::default() };
+    let graph = Sources { tasks: BitSet::first(TASKS.into()), sources: BitSet::first(8) };
+    let mut coordinator = Tasks64::new(options, graph, CheckpointId::FIRST).unwrap();
+    let attempts = (0..TASKS).map(TaskIndex).map(Attempt::first);
+    let running =
+        attempts.map(|attempt| CoordinatorEvent::TaskChanged { attempt, state: TaskState::Running });
+    for event in running.chain([
         CoordinatorEvent::JobStarted,
-        CoordinatorEvent::CheckpointRequested(RequestToken(0)),
+        CoordinatorEvent::CheckpointRequested { request: RequestToken(0), kind: RequestKind::Configured },
         CoordinatorEvent::LocationPrepared(CheckpointId::FIRST),
-    ] {
+    ]) {
         coordinator.on_event(NOW, event, &mut Actions::new()).unwrap();
     }
     coordinator
@@ -97,11 +94,13 @@ fn triggered() -> Tasks64 {
 fn acknowledge_all(coordinator: &mut Tasks64) {
     let id = CheckpointId::FIRST;
     let mut actions = Actions::new();
-    for task in (0..TASKS).map(TaskIndex) {
+    let report = TaskReport { has_state: true, ..TaskReport::default() };
+    for by in (0..TASKS).map(TaskIndex).map(Attempt::first) {
         actions.clear();
-        coordinator.on_event(NOW, CoordinatorEvent::Acknowledged { id, task }, &mut actions).unwrap();
+        coordinator.on_event(NOW, CoordinatorEvent::Acknowledged { id, by, report }, &mut actions).unwrap();
     }
-    assert!(actions.contains(&CoordinatorAction::PersistManifest(id)), "{actions:?}");
+    let finished = BitSet::empty();
+    assert!(actions.contains(&CoordinatorAction::PersistManifest { id, finished }), "{actions:?}");
 }
 
 const SLOTS: usize = 64;

@@ -103,6 +103,17 @@ impl<const WORDS: usize> BitSet<WORDS> {
     }
 }
 
+impl<const WORDS: usize> FromIterator<u16> for BitSet<WORDS> {
+    /// Numbers that do not fit are left out.
+    fn from_iter<I: IntoIterator<Item = u16>>(numbers: I) -> Self {
+        let mut set = Self::empty();
+        for number in numbers {
+            set.insert(number);
+        }
+        set
+    }
+}
+
 impl<const WORDS: usize> core::fmt::Debug for BitSet<WORDS> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_set().entries(self.iter()).finish()
@@ -140,6 +151,8 @@ mod tests {
         assert!(last.is_disjoint(&high));
         assert_eq!(last.union(&low).len(), 33);
         assert_eq!(high.difference(&low).iter().collect::<Vec<_>>(), (32..40).collect::<Vec<_>>());
+        assert!(high.difference(&low).iter().eq(32..40) && low.difference(&high).is_empty());
+        assert_eq!([0, 63, 64].into_iter().collect::<BitSet<2>>().len(), 2);
     }
 
     #[test]

@@ -1,29 +1,40 @@
 //! Decides when a checkpoint starts, when it is complete and what becomes of it (Flink: `CheckpointCoordinator`).
 //!
-//! A checkpoint gets its id and its time-out first, then its folder, and only then do the tasks hear of it. When all
-//! of them have acknowledged, its manifest is ordered. From there on nothing but the manifest's writer decides: time-outs,
-//! declines, the end of the job and even `ShutDown` leave it alone, because the manifest may be durable already. So
-//! wait for that report before choosing what to restore.
+//! A checkpoint gets its id and its time-out first, then its folder, then the state of operators' coordinators and of
+//! hooks, and only then do the tasks hear of it. When all of them have acknowledged, its manifest is ordered. From
+//! there on nothing but the manifest's writer and the store decide: time-outs, declines, the end of the job and even
+//! `ShutDown` leave it alone, because the manifest may be durable already. So wait for those reports before choosing
+//! what to restore.
 //!
-//! A checkpoint that is given up takes no more acknowledgements at once. If one event ends so many that the actions do
-//! not fit, the rest is announced at the next events, and `next_deadline` asks for one immediately. A checkpoint given
-//! up while its folder is being made keeps a slot until the report comes; without a free slot requests wait (as rule
-//! T20 lets them wait for checkpoints being cleaned up). The work of each event is bounded by `TASK_WORDS` and
-//! the square of `PENDING`.
+//! A checkpoint that is given up takes no more acknowledgements at once. If one event ends so many checkpoints or
+//! requests that the actions do not fit, the rest is announced at the next events, and `next_deadline` asks for one
+//! immediately. A checkpoint given up while its folder is being made keeps a slot until the report comes; without a
+//! free slot requests wait (as rule T20 lets them wait for checkpoints being cleaned up). The work of each event is
+//! bounded by `TASK_WORDS` and the squares of `PENDING` and `QUEUE`, and by the graph where tasks have finished.
 //!
 //! # Invariants
 //! - CI1: checkpoints have different ids, all given out by this coordinator.
-//! - CI2: no more than `max_concurrent` checkpoints are pending.
-//! - CI3: at most one of them awaits its folder.
-//! - CI4: a checkpoint that can be aborted awaits a task, one that awaits its manifest does not.
-//! - CI5: only tasks of the job are awaited.
-//! - CI6: requests wait only while the job runs.
-//! - CI7: no checkpoint that can be aborted is older than the newest complete one.
+//! - CI2: no more than `max_concurrent` checkpoints that were not forced are pending.
+//! - CI3: at most one of them is not known to its tasks yet.
+//! - CI4: a checkpoint that can be aborted awaits a task, one that awaits its manifest or the store does not;
+//!   at most one awaits the store.
+//! - CI5: only tasks that take part are awaited or triggered, and somebody is triggered.
+//! - CI6: a periodic request waits only while periodic checkpoints are on, and nothing waits after the end.
+//! - CI7: no checkpoint that can be aborted and subsumed is older than the newest that subsumes.
+//! - CI8: requests lie in the order in which they are served.
+//! - CI9: no task both runs and has finished.
 
+mod abort;
+mod action;
 mod checkpoint;
+mod completion;
+mod event;
 mod failures;
+mod graph;
 mod options;
+mod plan;
 mod requests;
+mod schedule;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -33,156 +44,75 @@ mod walk;
 
 use heapless::VecView;
 
-use checkpoint::{Checkpoint, Stage};
+pub use action::{CoordinatorAction, Notification, Participant, ParticipantSet};
+use checkpoint::Checkpoint;
+pub use event::{Attempt, CoordinatorEvent, RequestKind, RestoredFrom, TaskReport, TaskState, TriggerError};
 use failures::Failures;
+pub use graph::{Edge, EdgePattern, Graph, InvalidGraph, JobGraph, Sources};
 pub use options::{CoordinatorOptions, InvalidOptions};
 use requests::Requests;
+use schedule::Schedule;
 
 use crate::bit_set::BitSet;
-use crate::ids::{Barrier, CheckpointId, TaskIndex};
-use crate::machine::{Admission, Orders, Rejected, first_broken};
-use crate::reason::FailureReason;
+use crate::ids::{CheckpointId, TaskIndex};
+use crate::machine::{self, Admission, Rejected, first_broken};
 use crate::recent_ids::RecentIds;
 use crate::time::{Millis, Now};
 
 /// The tasks of a job.
 pub type TaskSet<const TASK_WORDS: usize> = BitSet<TASK_WORDS>;
 
+type Orders<'a, const TASK_WORDS: usize> = machine::Orders<'a, CoordinatorAction<TASK_WORDS>>;
+
 /// Names a request for a checkpoint, chosen by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestToken(pub u32);
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CoordinatorEvent {
-    /// Every task runs; periodic checkpoints start.
-    JobStarted,
-    /// The job left the running state: everything waiting or pending is given up, but for a manifest being written.
-    JobStopped,
-    /// The end: as `JobStopped`, and nothing is triggered, acknowledged or declined any more.
-    ShutDown,
-    /// Time has passed; send it when `next_deadline` is reached.
-    DeadlineReached,
-    /// Somebody asks for a checkpoint now.
-    CheckpointRequested(RequestToken),
-    /// The folder of a checkpoint exists.
-    LocationPrepared(CheckpointId),
-    /// The folder of a checkpoint could not be made.
-    LocationFailed(CheckpointId),
-    /// A task's part is durable.
-    Acknowledged {
-        /// The checkpoint.
-        id: CheckpointId,
-        /// The task.
-        task: TaskIndex,
-    },
-    /// A task will not take part.
-    Declined {
-        /// The checkpoint.
-        id: CheckpointId,
-        /// The task.
-        task: TaskIndex,
-        /// Why.
-        reason: FailureReason,
-    },
-    /// A task died.
-    TaskFailed(TaskIndex),
-    /// The manifest is durable under its final name.
-    ManifestPersisted(CheckpointId),
-    /// The manifest could not be made durable.
-    ManifestFailed(CheckpointId),
-}
-
-/// What the program must do, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CoordinatorAction<const TASK_WORDS: usize> {
-    /// Make the checkpoint's folder, then report `LocationPrepared` or `LocationFailed`.
-    PrepareLocation(CheckpointId),
-    /// Send the barrier to these tasks.
-    TriggerTasks {
-        /// The barrier.
-        barrier: Barrier,
-        /// Tasks without running predecessors.
-        tasks: TaskSet<TASK_WORDS>,
-    },
-    /// Every task has acknowledged: write the manifest, then report `ManifestPersisted` or `ManifestFailed`.
-    PersistManifest(CheckpointId),
-    /// Tell every task.
-    NotifyAll(Notification),
-    /// Drop what the tasks of an aborted checkpoint have written: a manifest first, if there is one, its folder last.
-    DiscardAcknowledged(CheckpointId),
-    /// Drop what this one task has written: it came too late.
-    DiscardLate {
-        /// The checkpoint.
-        id: CheckpointId,
-        /// The task.
-        task: TaskIndex,
-    },
-    /// Tell whoever asked that the checkpoint is complete.
-    RequestCompleted {
-        /// The request.
-        request: RequestToken,
-        /// Its checkpoint.
-        id: CheckpointId,
-    },
-    /// Tell whoever asked that there will be no checkpoint.
-    RequestFailed {
-        /// The request; none for a periodic one.
-        request: Option<RequestToken>,
-        /// Its checkpoint, if it got as far as that.
-        id: Option<CheckpointId>,
-        /// Why.
-        reason: FailureReason,
-    },
-    /// More consecutive failures than tolerated: the job has to fail.
-    FailJob(FailureReason),
-}
-
-/// What every task is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notification {
-    /// This checkpoint is complete.
-    Complete(CheckpointId),
-    /// This checkpoint is off.
-    Abort {
-        /// The checkpoint.
-        id: CheckpointId,
-        /// The latest one that is complete.
-        latest_completed: Option<CheckpointId>,
-    },
-    /// This and all older checkpoints are no longer retained.
-    Subsume(CheckpointId),
-}
-
-/// Up to `PENDING` checkpoints of a job of up to `32 * TASK_WORDS` tasks, of which one less may be pending at once.
+/// Up to `PENDING` checkpoints of a job of up to `32 * TASK_WORDS` tasks, of which one less may be pending at once
+/// without force, and up to `QUEUE` requests that wait.
 #[derive(Clone, Debug)]
-pub struct Coordinator<const TASK_WORDS: usize, const PENDING: usize> {
+pub struct Coordinator<
+    const TASK_WORDS: usize,
+    const PENDING: usize,
+    const QUEUE: usize = 8,
+    G = Sources<TASK_WORDS>,
+> {
     admission: Admission,
     options: CoordinatorOptions,
-    tasks: TaskSet<TASK_WORDS>,
-    sources: TaskSet<TASK_WORDS>,
-    state: State,
+    graph: G,
+    tasks: Tasks<TASK_WORDS>,
+    schedule: Schedule,
     checkpoints: [Option<Checkpoint<TASK_WORDS>>; PENDING],
-    requests: Requests,
+    requests: Requests<QUEUE>,
     failures: Failures,
+    /// How many checkpoints are being cleaned up (rule S9).
+    cleaning: u16,
     first_id: CheckpointId,
     next_id: CheckpointId,
     latest_completed: Option<CheckpointId>,
-    /// Which of the last checkpoints are complete: their files must stay whatever comes late.
+    /// The newest complete one that has made older ones pointless.
+    latest_subsuming: Option<CheckpointId>,
+    /// Which of the last checkpoints are, or may be, complete: their files must stay whatever comes late.
     completed: RecentIds,
-    last_completion: Option<Millis>,
-    random: u64,
+    expired: RecentIds,
+    /// The next checkpoint shares nothing with what the job was restored from (rule V8).
+    force_full: bool,
+    has_base: bool,
 }
 
-/// Whether checkpoints may start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Stopped,
-    Running { next_trigger: Option<Millis> },
-    ShutDown,
+/// What is known of the tasks' executions.
+#[derive(Clone, Debug)]
+struct Tasks<const TASK_WORDS: usize> {
+    all: TaskSet<TASK_WORDS>,
+    sources: TaskSet<TASK_WORDS>,
+    running: TaskSet<TASK_WORDS>,
+    finished: TaskSet<TASK_WORDS>,
+    attempts: [[u16; 32]; TASK_WORDS],
 }
 
-impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PENDING> {
+impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph<TASK_WORDS>>
+    Coordinator<TASK_WORDS, PENDING, QUEUE, G>
+{
     /// The most actions that one event gives.
     pub const ACTIONS_MAX: usize = 16;
 
@@ -190,28 +120,26 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
     ///
     /// # Errors
     /// [`InvalidOptions`] (rule T5).
-    pub fn new(
-        options: CoordinatorOptions,
-        tasks: TaskSet<TASK_WORDS>,
-        sources: TaskSet<TASK_WORDS>,
-        next_id: CheckpointId,
-    ) -> Result<Self, InvalidOptions> {
-        options.validate(PENDING, &tasks, &sources)?;
+    pub fn new(options: CoordinatorOptions, graph: G, next_id: CheckpointId) -> Result<Self, InvalidOptions> {
+        options.validate((PENDING, QUEUE), &graph, next_id)?;
         Ok(Self {
             admission: Admission::default(),
             options,
-            tasks,
-            sources,
-            state: State::Stopped,
+            tasks: Tasks::of(&graph),
+            graph,
+            schedule: Schedule::new(options.seed),
             checkpoints: [None; PENDING],
-            requests: Requests::default(),
+            requests: Requests::new(),
             failures: Failures::new(options.tolerable_failures),
+            cleaning: 0,
             first_id: next_id,
             next_id,
             latest_completed: None,
+            latest_subsuming: None,
             completed: RecentIds::default(),
-            last_completion: None,
-            random: options.seed,
+            expired: RecentIds::default(),
+            force_full: false,
+            has_base: false,
         })
     }
 
@@ -228,56 +156,63 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
         self.admission.admit(now, out, Self::ACTIONS_MAX)?;
         self.validate(event)?;
         let mut orders = Orders::new(out, Self::ACTIONS_MAX);
-        self.step(now, event, &mut orders);
+        if !self.schedule.is_shut_down() || event.outlives_the_coordinator() {
+            self.step(now, event, &mut orders);
+        }
+        self.announce_refused(&mut orders);
         self.announce_aborted(&mut orders);
         self.poll(now, &mut orders);
         self.admission.conclude(&orders, self.broken_invariant())
     }
 
-    fn step(
-        &mut self,
-        now: Now,
-        event: CoordinatorEvent,
-        orders: &mut Orders<'_, CoordinatorAction<TASK_WORDS>>,
-    ) {
+    fn step(&mut self, now: Now, event: CoordinatorEvent, orders: &mut Orders<'_, TASK_WORDS>) {
         use CoordinatorEvent as E;
-        match (self.state, event) {
-            (State::ShutDown, E::JobStarted | E::JobStopped | E::ShutDown) => {}
-            (State::ShutDown, E::Acknowledged { .. } | E::Declined { .. } | E::TaskFailed(_)) => {} // Rule T14.
-            (State::Stopped, E::JobStarted) => self.stopped_on_job_started(now),
-            (State::Running { .. }, E::JobStarted) | (State::Stopped, E::JobStopped) => {} // Rule T6.
-            (State::Running { .. }, E::JobStopped) => {
-                self.stop(State::Stopped, FailureReason::CheckpointCoordinatorSuspend, orders);
+        match event {
+            E::JobStarted => self.on_job_changed(now, true),
+            E::JobStopped => self.on_job_changed(now, false),
+            E::ShutDown => self.on_shut_down(orders),
+            E::TaskChanged { attempt, state } => self.on_task_changed(now, attempt, state),
+            E::TaskFailed(attempt) => self.on_task_failed(attempt),
+            E::PeriodicPaused => self.on_periodic_wanted(now, false),
+            E::PeriodicResumed => self.on_periodic_wanted(now, true),
+            E::BacklogChanged { source, is_behind } => self.on_backlog_changed(now, source, is_behind),
+            E::DeadlineReached => self.on_deadline(now, orders),
+            E::CheckpointRequested { request, kind } => self.on_requested(now, request, kind, orders),
+            E::LocationPrepared(id) => self.on_location_prepared(id, orders),
+            E::LocationFailed { id, error } => self.on_location_failed(id, error),
+            E::OperatorCoordinatorAcknowledged { id, coordinator } => {
+                self.on_participant(id, Participant::OperatorCoordinator(coordinator), orders);
             }
-            (_, E::ShutDown) => {
-                self.stop(State::ShutDown, FailureReason::CheckpointCoordinatorShutdown, orders);
-            }
-            (_, E::DeadlineReached) => self.on_deadline(now),
-            (_, E::CheckpointRequested(request)) => self.on_requested(request, orders),
-            (_, E::LocationPrepared(id)) => self.on_location_prepared(id, orders),
-            (_, E::LocationFailed(id)) => self.on_location_failed(id),
-            (_, E::Acknowledged { id, task }) => self.on_acknowledged(id, task, orders),
-            (_, E::Declined { id, reason, .. }) => self.on_declined(id, reason),
-            (_, E::TaskFailed(task)) => self.on_task_failed(task),
-            (_, E::ManifestPersisted(id)) => self.on_manifest_persisted(now, id, orders),
-            (_, E::ManifestFailed(id)) => self.on_manifest_failed(id),
+            E::HookAcknowledged { id, hook } => self.on_participant(id, Participant::Hook(hook), orders),
+            E::OperatorCoordinatorFailed { id, error, .. }
+            | E::HookFailed { id, error, .. }
+            | E::TriggerFailed { id, error, .. } => self.abort(id, error.reason()),
+            E::Acknowledged { id, by, report } => self.on_acknowledged(id, by, report, orders),
+            E::Declined { id, by, reason } => self.on_declined(id, by.task, reason),
+            E::ManifestPersisted(id) => self.on_manifest_persisted(now, id, orders),
+            E::ManifestFailed(id) => self.on_manifest_failed(id),
+            E::Stored { id, subsumed } => self.on_stored(now, id, subsumed, orders),
+            E::StoreFailed { id, may_be_stored } => self.on_store_failed(id, may_be_stored, orders),
+            E::CleaningStarted => self.cleaning = self.cleaning.saturating_add(1),
+            E::CleaningEnded => self.cleaning = self.cleaning.saturating_sub(1),
+            E::Restored(from) => self.on_restored(from, orders),
         }
     }
 
     /// When to send `DeadlineReached`, by the monotonic clock. `now` itself means at once: the last event ended more
-    /// checkpoints than its actions could tell of.
+    /// than its actions could tell of.
     #[must_use]
     pub fn next_deadline(&self, now: Now) -> Option<Millis> {
         let alive = self.checkpoints.iter().flatten();
-        let due = alive.filter_map(|checkpoint| match checkpoint.stage {
-            Stage::Aborted { .. } => Some(now.monotonic),
-            Stage::AwaitingLocation | Stage::AwaitingAcknowledgements => Some(checkpoint.expires_at),
-            Stage::AwaitingManifest | Stage::Orphaned => None,
+        let due = alive.filter_map(|checkpoint| match checkpoint.stage.aborted() {
+            Some(_) => Some(now.monotonic),
+            None => checkpoint.stage.can_be_aborted().then_some(checkpoint.expires_at),
         });
-        due.chain(self.state.next_trigger()).min()
+        let at_once = self.requests.has_refused() || self.may_choose();
+        due.chain(at_once.then_some(now.monotonic)).chain(self.schedule.next_trigger()).min()
     }
 
-    /// The newest checkpoint that is complete.
+    /// The newest checkpoint that is complete; savepoints do not count.
     #[must_use]
     pub const fn latest_completed(&self) -> Option<CheckpointId> {
         self.latest_completed
@@ -286,19 +221,25 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
     /// How many checkpoints may still complete.
     #[must_use]
     pub fn pending_count(&self) -> usize {
-        self.checkpoints.iter().flatten().filter(|checkpoint| checkpoint.is_pending()).count()
+        self.checkpoints.iter().flatten().filter(|checkpoint| checkpoint.stage.is_pending()).count()
     }
 
-    /// Whether no report is outstanding and nothing remains to be announced.
+    /// Whether no report is outstanding but those of cleaning, and nothing remains to be announced.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.checkpoints.iter().all(Option::is_none)
+        self.checkpoints.iter().all(Option::is_none) && !self.requests.has_refused()
     }
 
     /// The id that the next checkpoint gets.
     #[must_use]
     pub const fn next_id(&self) -> CheckpointId {
         self.next_id
+    }
+
+    /// The graph of the job.
+    #[must_use]
+    pub const fn graph(&self) -> &G {
+        &self.graph
     }
 
     /// Asserts every invariant.
@@ -313,21 +254,54 @@ impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PEND
         let all = || self.checkpoints.iter().flatten();
         let given_out = self.first_id..self.next_id;
         let is_once = |id| all().filter(|other| other.id == id).count() == 1;
-        let awaiting_folder = all().filter(|checkpoint| checkpoint.stage == Stage::AwaitingLocation).count();
-        let is_awaited_right = |checkpoint: &Checkpoint<TASK_WORDS>| {
-            if checkpoint.can_be_aborted() {
-                return !checkpoint.awaited.is_empty();
-            }
-            checkpoint.stage != Stage::AwaitingManifest || checkpoint.awaited.is_empty()
-        };
+        let count = |wanted: fn(&Checkpoint<TASK_WORDS>) -> bool| all().filter(|other| wanted(other)).count();
+        let unforced = count(|other| other.stage.is_pending() && !other.is_forced);
+        let periodic = self.requests.has_periodic();
+        let is_over = self.schedule.is_shut_down();
         first_broken(&[
             ("CI1", all().all(|checkpoint| is_once(checkpoint.id) && given_out.contains(&checkpoint.id))),
-            ("CI2", self.pending_count() <= usize::from(self.options.max_concurrent)),
-            ("CI3", awaiting_folder <= 1),
-            ("CI4", all().all(is_awaited_right)),
-            ("CI5", all().all(|checkpoint| checkpoint.awaited.is_subset(&self.tasks))),
-            ("CI6", self.requests.is_empty() || matches!(self.state, State::Running { .. })),
-            ("CI7", all().all(|other| !other.can_be_aborted() || Some(other.id) > self.latest_completed)),
+            ("CI2", unforced <= usize::from(self.options.max_concurrent)),
+            ("CI3", count(|other| other.stage.is_triggering()) <= 1),
+            ("CI4", all().all(Checkpoint::is_awaited_right) && count(Checkpoint::is_offered) <= 1),
+            ("CI5", all().all(Checkpoint::is_planned_right)),
+            ("CI6", (!periodic || self.schedule.is_on()) && !(is_over && self.requests.first().is_some())),
+            ("CI7", all().all(|other| !other.is_pointless(self.latest_subsuming))),
+            ("CI8", self.requests.is_sorted()),
+            ("CI9", self.tasks.running.is_disjoint(&self.tasks.finished)),
         ])
+    }
+}
+
+impl<const TASK_WORDS: usize> Tasks<TASK_WORDS> {
+    fn of(graph: &impl Graph<TASK_WORDS>) -> Self {
+        let all = graph.tasks();
+        Self {
+            all,
+            sources: all.iter().filter(|task| graph.predecessors(TaskIndex(*task)).is_empty()).collect(),
+            running: TaskSet::empty(),
+            finished: TaskSet::empty(),
+            attempts: [[0; 32]; TASK_WORDS],
+        }
+    }
+
+    fn attempt_mut(&mut self, task: TaskIndex) -> Option<&mut u16> {
+        self.attempts.get_mut(usize::from(task.0 / 32))?.get_mut(usize::from(task.0 % 32))
+    }
+
+    fn number(&self, task: TaskIndex) -> Option<u16> {
+        self.attempts.get(usize::from(task.0 / 32))?.get(usize::from(task.0 % 32)).copied()
+    }
+
+    fn is_current(&self, attempt: Attempt) -> bool {
+        self.number(attempt.task) == Some(attempt.number)
+    }
+
+    fn is_replaced(&self, attempt: Attempt) -> bool {
+        self.number(attempt.task).is_some_and(|number| attempt.number < number)
+    }
+
+    /// Whether some execution is pending (rule T6).
+    fn has_pending(&self) -> bool {
+        !self.all.is_subset(&self.running.union(&self.finished))
     }
 }

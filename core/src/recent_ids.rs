@@ -33,6 +33,12 @@ impl RecentIds {
         self.newest.saturating_sub(id.0) >= Self::WINDOW
     }
 
+    /// How many of those it remembers are newer than `id`.
+    pub(crate) fn count_after(&self, id: CheckpointId) -> usize {
+        let newer = self.newest.checked_sub(id.0).map_or(0, |ahead| shifted(1, ahead).wrapping_sub(1));
+        (self.recent & newer).count_ones() as usize
+    }
+
     fn bit(&self, id: CheckpointId) -> u128 {
         self.newest.checked_sub(id.0).map_or(0, |behind| shifted(1, behind))
     }
@@ -58,6 +64,10 @@ mod tests {
             assert_eq!(set.contains(CheckpointId(id)), [5, 7, 130].contains(&id), "{id}");
             assert_eq!(set.has_forgotten(CheckpointId(id)), id <= 2, "{id}");
         }
+        assert_eq!(
+            [200, 130, 129, 7, 5, 4, 0].map(|id| set.count_after(CheckpointId(id))),
+            [0, 0, 1, 1, 2, 3, 3]
+        );
         set.insert(CheckpointId(1));
         assert!(!set.contains(CheckpointId(1)));
         set.insert(CheckpointId(u64::MAX));

@@ -5,7 +5,8 @@ use std::task::Waker;
 
 use heapless::Vec as FixedVec;
 use slackwater_core::coordinator::{
-    Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Notification, RequestToken, TaskSet,
+    Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Notification, RequestKind,
+    RequestToken, Sources, TaskReport, TaskSet, TaskState, TriggerError,
 };
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
@@ -98,11 +99,11 @@ impl CoordinatorActor {
             let limit = TaskSet::<TASK_WORDS>::CAPACITY;
             return Err(JobError::CapacityExceeded { what: "subtasks", wanted: count, limit });
         }
-        let mut sources = TaskSet::empty();
-        for source in parts.sources {
-            sources.insert(source.0);
-        }
-        let machine = Machine::new(parts.options, TaskSet::first(count), sources, parts.next_id);
+        let sources = parts.sources.iter().map(|source| source.0).collect();
+        let graph = Sources { tasks: TaskSet::first(count), sources };
+        // Tasks end with the job, so nobody has to know who reads from whom.
+        let options = CoordinatorOptions { checkpoints_after_finish: false, ..parts.options };
+        let machine = Machine::new(options, graph, parts.next_id);
         let machine = machine.map_err(|error| JobError::InvalidJob { what: error.to_string() })?;
         Ok(Self {
             machine: Box::new(machine),
@@ -128,6 +129,10 @@ impl CoordinatorActor {
         if !self.is_started {
             self.is_started = true;
             did_something = true;
+            for task in (0u16..).map(TaskIndex).take(self.tasks.len()) {
+                let (attempt, state) = (Attempt::first(task), TaskState::Running);
+                self.tell_machine(now, CoordinatorEvent::TaskChanged { attempt, state })?;
+            }
             self.tell_machine(now, CoordinatorEvent::JobStarted)?;
         }
         for _ in 0..MAIL_PER_STEP {
@@ -159,11 +164,12 @@ impl CoordinatorActor {
                 if let Some(pending) = self.pending.get_mut(&id) {
                     pending.parts.insert(task, part);
                 }
-                self.tell_machine(now, CoordinatorEvent::Acknowledged { id, task })
+                let (by, report) = (Attempt::first(task), TaskReport::default());
+                self.tell_machine(now, CoordinatorEvent::Acknowledged { id, by, report })
             }
             CoordinatorMail::Decline { id, task, reason, cause } => {
                 self.cause = cause.or(self.cause);
-                self.tell_machine(now, CoordinatorEvent::Declined { id, task, reason })
+                self.tell_machine(now, CoordinatorEvent::Declined { id, by: Attempt::first(task), reason })
             }
             CoordinatorMail::Drained(task) => {
                 self.drained.insert(task);
@@ -178,9 +184,12 @@ impl CoordinatorActor {
             }
             CoordinatorMail::LocationPrepared(id, Err(cause)) => {
                 self.cause = Some(cause);
-                self.tell_machine(now, CoordinatorEvent::LocationFailed(id))
+                let error = TriggerError::Io;
+                self.tell_machine(now, CoordinatorEvent::LocationFailed { id, error })
             }
-            CoordinatorMail::ManifestPersisted(id, Ok(())) => self.on_complete(now, id),
+            CoordinatorMail::ManifestPersisted(id, Ok(())) => {
+                self.tell_machine(now, CoordinatorEvent::ManifestPersisted(id))
+            }
             CoordinatorMail::ManifestPersisted(id, Err(cause)) => {
                 self.cause = Some(cause);
                 self.tell_machine(now, CoordinatorEvent::ManifestFailed(id))
@@ -199,10 +208,12 @@ impl CoordinatorActor {
             return Ok(());
         }
         self.end = End::Requested;
-        self.tell_machine(now, CoordinatorEvent::CheckpointRequested(LAST))
+        let (request, kind) = (LAST, RequestKind::Configured);
+        self.tell_machine(now, CoordinatorEvent::CheckpointRequested { request, kind })
     }
 
-    fn on_complete(&mut self, now: Now, id: CheckpointId) -> Result<(), JobError> {
+    /// The checkpoint is complete with its manifest; what is kept is known here, so storing it cannot fail.
+    fn store(&mut self, now: Now, id: CheckpointId) -> Result<(), JobError> {
         if let Some(manifest) = self.pending.remove(&id).and_then(|pending| pending.manifest) {
             // Commits of the first one that is finished cover all others, and no task reports them again.
             if manifest.is_finished && !matches!(self.end, End::Committing { .. }) {
@@ -212,7 +223,7 @@ impl CoordinatorActor {
             self.retention.completed(id);
         }
         self.shared.checkpoint_completed(id);
-        self.tell_machine(now, CoordinatorEvent::ManifestPersisted(id))?;
+        self.tell_machine(now, CoordinatorEvent::Stored { id, subsumed: None })?;
         self.retention.take_deletions().into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
         Ok(())
     }
@@ -239,8 +250,8 @@ impl CoordinatorActor {
     fn act(&mut self, now: Now, action: Action) -> Result<(), JobError> {
         match action {
             // Nothing is left that another checkpoint could cover; its folder would stay incomplete.
-            CoordinatorAction::PrepareLocation(_) if matches!(self.end, End::Committing { .. }) => {}
-            CoordinatorAction::PrepareLocation(id) => {
+            CoordinatorAction::PrepareLocation { .. } if matches!(self.end, End::Committing { .. }) => {}
+            CoordinatorAction::PrepareLocation { id, .. } => {
                 self.pending.insert(id, Pending { barrier: None, parts: BTreeMap::new(), manifest: None });
                 self.writer.send(WriterMail::PrepareLocation(id));
             }
@@ -250,34 +261,48 @@ impl CoordinatorActor {
                 }
                 self.tell_tasks(|| TaskMail::Trigger(barrier), &tasks);
             }
-            CoordinatorAction::PersistManifest(id) => self.persist_manifest(id)?,
-            CoordinatorAction::NotifyAll(notification) => {
+            CoordinatorAction::PersistManifest { id, .. } => self.persist_manifest(id)?,
+            CoordinatorAction::AddToStore(id) => self.store(now, id)?,
+            CoordinatorAction::Notify { tasks, notification } => {
                 if let Notification::Abort { id, .. } = notification {
                     self.pending.remove(&id);
                     self.retention.aborted(id);
                     self.last_failed = Some(id);
                     self.shared.checkpoint_failed();
                 }
-                let all = TaskSet::first(self.tasks.len());
-                self.tell_tasks(|| TaskMail::Notify(notification), &all);
+                self.tell_tasks(|| TaskMail::Notify(notification), &tasks);
             }
             // What they wrote lies in the checkpoint's folder, which no manifest commits: see `retention`.
             CoordinatorAction::DiscardAcknowledged(id) => {
                 self.pending.remove(&id);
+                self.tell_machine(now, CoordinatorEvent::CleaningEnded)?;
             }
-            CoordinatorAction::DiscardLate { .. } | CoordinatorAction::RequestCompleted { .. } => {}
             CoordinatorAction::RequestFailed { request, id, .. } => {
                 self.last_failed = id.or(self.last_failed);
-                if request == Some(LAST) && matches!(self.end, End::Requested) {
-                    self.end = End::Far;
-                    self.ask_again_at = Some(now.monotonic.after(ASK_AGAIN));
-                }
+                self.on_request_failed(now, request);
             }
-            CoordinatorAction::FailJob(reason) => {
+            CoordinatorAction::RequestRefused { request, .. } => self.on_request_failed(now, request),
+            CoordinatorAction::FailJob { reason, .. } => {
                 return Err(JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause });
             }
+            // Parts are kept as they come, files are not shared, and there are neither hooks nor coordinators.
+            CoordinatorAction::KeepPart { .. }
+            | CoordinatorAction::RegisterShared { .. }
+            | CoordinatorAction::DiscardLate { .. }
+            | CoordinatorAction::RequestCompleted { .. }
+            | CoordinatorAction::SnapshotOperatorCoordinators { .. }
+            | CoordinatorAction::TriggerHooks { .. }
+            | CoordinatorAction::RestoreHooks(_)
+            | CoordinatorAction::CloseHooks => {}
         }
         Ok(())
+    }
+
+    fn on_request_failed(&mut self, now: Now, request: Option<RequestToken>) {
+        if request == Some(LAST) && matches!(self.end, End::Requested) {
+            self.end = End::Far;
+            self.ask_again_at = Some(now.monotonic.after(ASK_AGAIN));
+        }
     }
 
     fn tell_tasks(&self, mail: impl Fn() -> TaskMail, tasks: &TaskSet<TASK_WORDS>) {

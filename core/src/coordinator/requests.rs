@@ -1,57 +1,103 @@
 //! Requests that wait for their turn (Flink: `CheckpointRequestDecider`).
 
 use super::RequestToken;
+use crate::ids::SnapshotKind;
+use crate::reason::FailureReason;
+use crate::time::Millis;
 
-/// How many manual requests may wait at once.
-pub(super) const REQUESTS_MAX: usize = 8;
-
-/// Manual requests in order of arrival, and at most one periodic request behind them (rule T17). A tick that finds
-/// the periodic request still waiting adds nothing: two of them ask for the same thing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Requests {
-    manual: [Option<RequestToken>; REQUESTS_MAX],
-    pub(super) periodic: bool,
+/// Somebody wants a checkpoint (rule T15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Who; nobody if it is a periodic one.
+    pub(super) token: Option<RequestToken>,
+    pub(super) kind: SnapshotKind,
+    /// It need not wait for other checkpoints (rule T16).
+    pub(super) is_forced: bool,
+    /// By the wall clock.
+    pub(super) requested_at: Millis,
+    /// It will not be served, and nobody has been told.
+    pub(super) refused: Option<FailureReason>,
 }
 
-impl Requests {
-    /// Adds a manual request. False if there is no room (rule T18).
-    pub(super) fn push(&mut self, request: RequestToken) -> bool {
-        let free = self.manual.iter_mut().find(|slot| slot.is_none());
-        free.is_some_and(|slot| slot.replace(request).is_none())
+impl Request {
+    pub(super) const fn is_periodic(&self) -> bool {
+        self.token.is_none()
     }
 
-    /// Takes the oldest manual request out; the others move up.
-    pub(super) fn pop(&mut self) -> Option<RequestToken> {
-        let mut moving = None;
-        self.manual.iter_mut().rev().for_each(|slot| core::mem::swap(slot, &mut moving));
+    /// Lower ranks are served first (rule T17).
+    const fn rank(&self) -> (bool, bool, bool, Millis) {
+        (!self.kind.is_savepoint(), !self.is_forced, self.is_periodic(), self.requested_at)
+    }
+}
+
+/// Requests in the order in which they are served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requests<const QUEUE: usize> {
+    waiting: [Option<Request>; QUEUE],
+}
+
+impl<const QUEUE: usize> Requests<QUEUE> {
+    pub(super) const fn new() -> Self {
+        Self { waiting: [None; QUEUE] }
+    }
+
+    /// Puts a request in line and gives back the one for which there is no room: a new one does not drive out one
+    /// that somebody asked for (rules T18 and T19).
+    pub(super) fn add(&mut self, request: Request) -> Option<Request> {
+        if self.waiting.last().is_some_and(|last| last.is_some_and(|last| !last.is_periodic())) {
+            return Some(request);
+        }
+        let is_later = |slot: &Option<Request>| slot.is_none_or(|other| request.rank() < other.rank());
+        let position = self.waiting.iter().position(is_later).unwrap_or(QUEUE);
+        let mut moving = Some(request);
+        let behind = self.waiting.iter_mut().skip(position);
+        behind.for_each(|slot| core::mem::swap(slot, &mut moving));
         moving
     }
 
-    pub(super) const fn has_manual(&self) -> bool {
-        matches!(self.manual, [Some(_), ..])
+    /// The one that is served next.
+    pub(super) fn first(&self) -> Option<&Request> {
+        self.waiting.iter().flatten().find(|request| request.refused.is_none())
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        !self.periodic && !self.has_manual()
+    /// Takes out the one that is served next.
+    pub(super) fn take_first(&mut self) -> Option<Request> {
+        self.take(|request| request.refused.is_none())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::{REQUESTS_MAX, Requests};
-    use crate::coordinator::RequestToken;
-    use std::vec::Vec;
+    /// Takes out the first of those that nobody has been told of.
+    pub(super) fn take_refused(&mut self) -> Option<(Option<RequestToken>, FailureReason)> {
+        let request = self.take(|request| request.refused.is_some())?;
+        Some((request.token, request.refused?))
+    }
 
-    #[test]
-    fn serves_manual_requests_in_order_and_refuses_beyond_the_capacity() {
-        let mut requests = Requests::default();
-        let tokens: Vec<_> = (0..).map(RequestToken).take(REQUESTS_MAX).collect();
-        assert!(tokens.iter().all(|token| requests.push(*token)));
-        assert!(!requests.push(RequestToken(99)));
-        assert_eq!(requests.pop(), Some(tokens[0]));
-        assert!(requests.push(RequestToken(100)));
-        let rest: Vec<_> = core::iter::from_fn(|| requests.pop()).collect();
-        assert_eq!(rest, [&tokens[1..], &[RequestToken(100)]].concat());
-        assert!(requests.is_empty());
+    /// None will be served (rule T24).
+    pub(super) fn refuse_all(&mut self, reason: FailureReason) {
+        let served = self.waiting.iter_mut().flatten().filter(|request| request.refused.is_none());
+        served.for_each(|request| request.refused = Some(reason));
+    }
+
+    pub(super) fn has_refused(&self) -> bool {
+        self.waiting.iter().flatten().any(|request| request.refused.is_some())
+    }
+
+    pub(super) fn has_periodic(&self) -> bool {
+        self.waiting.iter().flatten().any(|request| request.refused.is_none() && request.is_periodic())
+    }
+
+    /// Whether they are in order and without a gap.
+    pub(super) fn is_sorted(&self) -> bool {
+        let all = || self.waiting.iter().take_while(|slot| slot.is_some()).flatten();
+        all().is_sorted_by_key(Request::rank) && all().count() == self.waiting.iter().flatten().count()
+    }
+
+    /// Takes the first that is `wanted` out; those behind it move up.
+    fn take(&mut self, wanted: impl Fn(&Request) -> bool) -> Option<Request> {
+        let is_wanted = |slot: &Option<Request>| slot.as_ref().is_some_and(&wanted);
+        let position = self.waiting.iter().position(is_wanted)?;
+        let mut moving = None;
+        let behind = self.waiting.iter_mut().skip(position).rev();
+        behind.for_each(|slot| core::mem::swap(slot, &mut moving));
+        moving
     }
 }

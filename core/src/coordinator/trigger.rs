@@ -1,143 +1,208 @@
-//! When checkpoints start.
+//! From a request to the barriers.
 
-use super::checkpoint::{Checkpoint, Stage};
-use super::{Coordinator, CoordinatorAction, RequestToken, State};
-use crate::ids::CheckpointId;
-use crate::machine::Orders;
+use super::action::ParticipantSet;
+use super::checkpoint::{Checkpoint, Folder, Plan, Stage};
+use super::requests::Request;
+use super::{
+    Coordinator, CoordinatorAction, Graph, Orders, Participant, RequestKind, RequestToken, TaskSet,
+    TriggerError,
+};
+use crate::ids::{Barrier, CheckpointId, SnapshotKind};
 use crate::reason::FailureReason;
 use crate::time::{Millis, Now};
 
-impl State {
-    /// When the next periodic checkpoint is due, by the monotonic clock.
-    pub(super) const fn next_trigger(self) -> Option<Millis> {
-        match self {
-            Self::Running { next_trigger } => next_trigger,
-            Self::Stopped | Self::ShutDown => None,
+/// The most actions that one request takes.
+pub(super) const POLL_MAX: usize = 2;
+
+impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph<TASK_WORDS>>
+    Coordinator<TASK_WORDS, PENDING, QUEUE, G>
+{
+    pub(super) fn on_requested(
+        &mut self,
+        now: Now,
+        token: RequestToken,
+        kind: RequestKind,
+        orders: &mut Orders<'_, TASK_WORDS>,
+    ) {
+        let kind = kind.snapshot(self.options.kind);
+        let is_forced = self.options.forces(kind);
+        let request = Request { token: Some(token), kind, is_forced, requested_at: now.wall, refused: None };
+        if self.schedule.is_shut_down() {
+            let reason = FailureReason::CheckpointCoordinatorShutdown;
+            return orders.push(CoordinatorAction::RequestRefused { request: request.token, reason });
+        }
+        self.line_up(request, orders);
+    }
+
+    /// Rules T18 and T19.
+    pub(super) fn line_up(&mut self, request: Request, orders: &mut Orders<'_, TASK_WORDS>) {
+        if let Some(Request { token: request, .. }) = self.requests.add(request) {
+            let reason = FailureReason::TooManyCheckpointRequests;
+            orders.push(CoordinatorAction::RequestRefused { request, reason });
+        }
+    }
+
+    /// Whether a request is next, and may start or has to fail now (rule T20).
+    pub(super) fn may_choose(&self) -> bool {
+        let max_concurrent = self.options.max_concurrent;
+        let Some(first) = self.requests.first() else { return false };
+        let is_triggering = self.checkpoints.iter().flatten().any(|other| other.stage.is_triggering());
+        let has_slot = self.checkpoints.iter().any(Option::is_none);
+        let has_turn = first.is_forced || self.pending_count() < usize::from(max_concurrent);
+        !is_triggering && self.cleaning <= max_concurrent && has_slot && has_turn
+    }
+
+    /// Lets the first request in line start, if its time has come (rules T20 to T23).
+    pub(super) fn poll(&mut self, now: Now, orders: &mut Orders<'_, TASK_WORDS>) {
+        while orders.left() >= POLL_MAX && self.may_choose() {
+            let Some(request) = self.requests.take_first() else { return };
+            let pause = self.schedule.pause_left(now, self.options.pause());
+            if request.is_periodic() && pause > Millis(0) {
+                self.schedule.reschedule(Some(now.monotonic.after(pause)));
+                let reason = FailureReason::MinimumTimeBetweenCheckpoints;
+                orders.push(CoordinatorAction::RequestRefused { request: None, reason });
+            } else {
+                self.start(now, &request, orders);
+            }
+        }
+    }
+
+    /// The plan comes before the id, the id and the time-out before all else, so both are used up whatever follows
+    /// (rule T25).
+    fn start(&mut self, now: Now, request: &Request, orders: &mut Orders<'_, TASK_WORDS>) {
+        let id = self.next_id;
+        let plan = match self.plan() {
+            Ok(plan) if id < CheckpointId(u64::MAX) => plan,
+            Ok(_) => return self.fail_trigger(request, FailureReason::TriggerCheckpointFailure, orders),
+            Err(reason) => return self.fail_trigger(request, reason, orders),
+        };
+        self.next_id = id.next();
+        if let Some(free) = self.checkpoints.iter_mut().find(|slot| slot.is_none()) {
+            *free = Some(checkpoint(now, id, request, plan, self.options.timeout));
+        }
+        let Request { token, kind, .. } = *request;
+        let with_base = !self.has_base && !kind.is_savepoint();
+        orders.push(CoordinatorAction::PrepareLocation { id, kind, request: token, with_base });
+    }
+
+    /// A failure before there is a checkpoint (rule T29).
+    fn fail_trigger(
+        &mut self,
+        request: &Request,
+        reason: FailureReason,
+        orders: &mut Orders<'_, TASK_WORDS>,
+    ) {
+        orders.push(CoordinatorAction::RequestFailed { request: request.token, id: None, reason });
+        if self.failures.failed(None, request.kind, reason.into()) {
+            orders.push(CoordinatorAction::FailJob { reason, task: None });
+        }
+    }
+
+    /// Only after the folder do others learn of the checkpoint; if it was given up meanwhile, they never do.
+    pub(super) fn on_location_prepared(&mut self, id: CheckpointId, orders: &mut Orders<'_, TASK_WORDS>) {
+        let Some(checkpoint) = self.find_mut(id) else { return };
+        let (stage, is_savepoint) = (checkpoint.stage, checkpoint.kind.is_savepoint());
+        checkpoint.note_folder(Folder::Made);
+        self.has_base |= !is_savepoint;
+        if stage == Stage::AwaitingLocation {
+            self.ask_coordinators(id, orders);
+        } else if stage == Stage::Orphaned {
+            self.discard(id, orders);
+        }
+    }
+
+    /// Rules T30 and T31.
+    pub(super) fn on_location_failed(&mut self, id: CheckpointId, error: TriggerError) {
+        let Some(checkpoint) = self.find_mut(id) else { return };
+        checkpoint.abort(error.reason());
+        checkpoint.note_folder(Folder::NotOurs);
+        if checkpoint.stage == Stage::Orphaned {
+            self.remove(id);
+        }
+    }
+
+    /// Step 7 of rule T25.
+    fn ask_coordinators(&mut self, id: CheckpointId, orders: &mut Orders<'_, TASK_WORDS>) {
+        let coordinators = ParticipantSet::first(self.options.operator_coordinators.into());
+        if coordinators.is_empty() {
+            return self.ask_hooks(id, orders);
+        }
+        self.await_participants(id, Stage::AwaitingCoordinators, coordinators);
+        orders.push(CoordinatorAction::SnapshotOperatorCoordinators { id, coordinators });
+    }
+
+    /// Step 8 of rule T25.
+    fn ask_hooks(&mut self, id: CheckpointId, orders: &mut Orders<'_, TASK_WORDS>) {
+        let hooks = ParticipantSet::first(self.options.hooks.into());
+        if hooks.is_empty() {
+            return self.trigger_tasks(id, orders);
+        }
+        self.await_participants(id, Stage::AwaitingHooks, hooks);
+        let triggered_at = self.find(id).map_or(Millis(0), |checkpoint| checkpoint.triggered_at);
+        orders.push(CoordinatorAction::TriggerHooks { id, triggered_at, hooks });
+    }
+
+    fn await_participants(&mut self, id: CheckpointId, stage: Stage, participants: ParticipantSet) {
+        if let Some(checkpoint) = self.find_mut(id) {
+            checkpoint.stage = stage;
+            checkpoint.participants = participants;
+        }
+    }
+
+    /// Steps 9 and 10 of rule T25.
+    fn trigger_tasks(&mut self, id: CheckpointId, orders: &mut Orders<'_, TASK_WORDS>) {
+        let (options, force_full) = (self.options, self.force_full);
+        let Some(checkpoint) = self.find_mut(id) else { return };
+        checkpoint.stage = Stage::AwaitingAcknowledgements;
+        // Rule T26.
+        let is_full = force_full && !checkpoint.kind.is_savepoint();
+        let kind = if is_full { SnapshotKind::FullCheckpoint } else { checkpoint.kind };
+        let alignment = options.alignment.alignment_of(kind);
+        let barrier = Barrier { id, triggered_at: checkpoint.triggered_at, kind, alignment };
+        orders.push(CoordinatorAction::TriggerTasks { barrier, tasks: checkpoint.plan.triggered });
+    }
+
+    /// A coordinator or a hook has done its part, once or more often (rules P8, P30 and P32).
+    pub(super) fn on_participant(
+        &mut self,
+        id: CheckpointId,
+        by: Participant,
+        orders: &mut Orders<'_, TASK_WORDS>,
+    ) {
+        let Some(checkpoint) = self.find_mut(id).filter(|checkpoint| checkpoint.stage.is_pending()) else {
+            return self.discard_late(id, by, orders);
+        };
+        if let Participant::OperatorCoordinator(index) = by
+            && checkpoint.take_participant(Stage::AwaitingCoordinators, index)
+        {
+            self.ask_hooks(id, orders);
+        } else if let Participant::Hook(index) = by
+            && checkpoint.take_participant(Stage::AwaitingHooks, index)
+        {
+            self.trigger_tasks(id, orders);
         }
     }
 }
 
-impl<const TASK_WORDS: usize, const PENDING: usize> Coordinator<TASK_WORDS, PENDING> {
-    /// The first periodic checkpoint comes after a random delay, so that jobs started together spread out (rule T8).
-    pub(super) fn stopped_on_job_started(&mut self, now: Now) {
-        let next_trigger = self.options.base_interval().map(|interval| {
-            let delay = self.draw(self.options.pause(), interval);
-            now.monotonic.after(delay)
-        });
-        self.state = State::Running { next_trigger };
-    }
-
-    /// Fails what waits, then gives up what is pending (rules T9, T14 and T24).
-    pub(super) fn stop(
-        &mut self,
-        state: State,
-        reason: FailureReason,
-        orders: &mut Orders<'_, CoordinatorAction<TASK_WORDS>>,
-    ) {
-        self.state = state;
-        while let Some(request) = self.requests.pop() {
-            orders.push(CoordinatorAction::RequestFailed { request: Some(request), id: None, reason });
-        }
-        if core::mem::take(&mut self.requests.periodic) {
-            orders.push(CoordinatorAction::RequestFailed { request: None, id: None, reason });
-        }
-        self.checkpoints.iter_mut().flatten().for_each(|checkpoint| checkpoint.abort(reason));
-    }
-
-    /// Expires what is due (rule P25) and puts a periodic request in line at each tick, missed ones included (T10).
-    pub(super) fn on_deadline(&mut self, now: Now) {
-        let due = self.checkpoints.iter_mut().flatten().filter(|due| due.expires_at <= now.monotonic);
-        due.for_each(|checkpoint| checkpoint.abort(FailureReason::CheckpointExpired));
-        if let State::Running { next_trigger: Some(tick) } = self.state
-            && tick <= now.monotonic
-        {
-            let next_trigger = self.options.base_interval().map(|interval| tick.after(interval));
-            self.state = State::Running { next_trigger };
-            self.requests.periodic = true;
-        }
-    }
-
-    pub(super) fn on_requested(
-        &mut self,
-        request: RequestToken,
-        orders: &mut Orders<'_, CoordinatorAction<TASK_WORDS>>,
-    ) {
-        let reason = match self.state {
-            State::Running { .. } if self.requests.push(request) => return,
-            State::Running { .. } => FailureReason::TooManyCheckpointRequests,
-            State::Stopped => FailureReason::NotAllRequiredTasksRunning,
-            State::ShutDown => FailureReason::CheckpointCoordinatorShutdown,
-        };
-        orders.push(CoordinatorAction::RequestFailed { request: Some(request), id: None, reason });
-    }
-
-    /// Lets the first request in line start, if its time has come (rules T20 to T23).
-    pub(super) fn poll(&mut self, now: Now, orders: &mut Orders<'_, CoordinatorAction<TASK_WORDS>>) {
-        let is_triggering =
-            self.checkpoints.iter().flatten().any(|other| other.stage == Stage::AwaitingLocation);
-        let is_full = self.pending_count() >= usize::from(self.options.max_concurrent);
-        if self.requests.is_empty()
-            || is_triggering
-            || is_full
-            || self.checkpoints.iter().all(Option::is_some)
-        {
-            return;
-        }
-        let pause = self.pause_left(now);
-        if !self.requests.has_manual() && pause > Millis(0) {
-            self.requests.periodic = false;
-            self.state = State::Running { next_trigger: Some(now.monotonic.after(pause)) };
-            let reason = FailureReason::MinimumTimeBetweenCheckpoints;
-            return orders.push(CoordinatorAction::RequestFailed { request: None, id: None, reason });
-        }
-        let request = self.requests.pop();
-        if request.is_none() {
-            self.requests.periodic = false;
-        }
-        self.start(now, request, orders);
-    }
-
-    /// How long periodic checkpoints have to wait after the last completion (rule T22).
-    fn pause_left(&self, now: Now) -> Millis {
-        self.last_completion.map_or(Millis(0), |last| last.after(self.options.pause()).since(now.monotonic))
-    }
-
-    /// The id is used up and the time-out runs from here, whatever follows (rule T25).
-    fn start(
-        &mut self,
-        now: Now,
-        request: Option<RequestToken>,
-        orders: &mut Orders<'_, CoordinatorAction<TASK_WORDS>>,
-    ) {
-        let id = self.next_id;
-        if id == CheckpointId(u64::MAX) {
-            let reason = FailureReason::TriggerCheckpointFailure;
-            return orders.push(CoordinatorAction::RequestFailed { request, id: None, reason });
-        }
-        self.next_id = id.next();
-        let checkpoint = Checkpoint {
-            id,
-            request,
-            triggered_at: now.wall,
-            expires_at: now.monotonic.after(self.options.timeout),
-            awaited: self.tasks,
-            stage: Stage::AwaitingLocation,
-        };
-        if let Some(free) = self.checkpoints.iter_mut().find(|slot| slot.is_none()) {
-            *free = Some(checkpoint);
-        }
-        orders.push(CoordinatorAction::PrepareLocation(id));
-    }
-
-    /// A span drawn evenly from `low` to `high`, both included (the generator is `SplitMix64`).
-    fn draw(&mut self, low: Millis, high: Millis) -> Millis {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
-        let choices = u128::from(high.since(low).0).wrapping_add(1);
-        let drawn = u128::from(bits).wrapping_mul(choices) >> 64;
-        low.after(Millis(u64::try_from(drawn).unwrap_or(0)))
+const fn checkpoint<const TASK_WORDS: usize>(
+    now: Now,
+    id: CheckpointId,
+    request: &Request,
+    plan: Plan<TASK_WORDS>,
+    timeout: Millis,
+) -> Checkpoint<TASK_WORDS> {
+    Checkpoint {
+        id,
+        request: request.token,
+        kind: request.kind,
+        is_forced: request.is_forced,
+        triggered_at: now.wall,
+        expires_at: now.monotonic.after(timeout),
+        participants: ParticipantSet::empty(),
+        awaited: plan.taking_part,
+        plan,
+        reported_finished: TaskSet::empty(),
+        with_union_state: TaskSet::empty(),
+        stage: Stage::AwaitingLocation,
     }
 }

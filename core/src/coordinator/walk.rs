@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::vec::Vec;
 
 use super::{
-    Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Notification, RequestToken, TaskSet,
+    Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Notification, RequestKind,
+    RequestToken, Sources, TaskReport, TaskSet, TaskState, TriggerError,
 };
 use crate::gate::{Gate, GateAction, GateEvent, GateOptions};
 use crate::ids::{Barrier, ChannelIndex, CheckpointId, TaskIndex};
@@ -43,6 +44,8 @@ struct World {
     complete: BTreeSet<u64>,
     aborted: BTreeSet<u64>,
     discarded: BTreeSet<u64>,
+    /// The newest that the store was given.
+    stored: u64,
 }
 
 impl World {
@@ -53,10 +56,13 @@ impl World {
             min_pause: Millis(seed % 3 * 5),
             max_concurrent: 1 + u16::try_from(seed % 3).unwrap(),
             tolerable_failures: 2,
+            checkpoints_after_finish: false,
             seed,
+            ..CoordinatorOptions::default()
         };
         let next_id = CheckpointId(1 + seed % 5 * 100);
-        let coordinator = Coordinator::new(options, TaskSet::first(3), TaskSet::first(2), next_id).unwrap();
+        let graph = Sources { tasks: TaskSet::first(3), sources: TaskSet::first(2) };
+        let coordinator = Coordinator::new(options, graph, next_id).unwrap();
         let mut world = Self {
             random: seed,
             at: 0,
@@ -70,8 +76,12 @@ impl World {
             complete: BTreeSet::new(),
             aborted: BTreeSet::new(),
             discarded: BTreeSet::new(),
+            stored: 0,
         };
         (0..3).for_each(|task| world.task(task, SubtaskEvent::Started));
+        for attempt in (0..3).map(TaskIndex).map(Attempt::first) {
+            world.coordinate(CoordinatorEvent::TaskChanged { attempt, state: TaskState::Running });
+        }
         world.coordinate(CoordinatorEvent::JobStarted);
         world
     }
@@ -96,12 +106,15 @@ impl World {
             21 => {
                 let token = u32::try_from(self.requests.len() + 1_000 * self.draw(1_000_000)).unwrap();
                 if self.requests.insert(token) {
-                    self.coordinate(CoordinatorEvent::CheckpointRequested(RequestToken(token)));
+                    self.coordinate(CoordinatorEvent::CheckpointRequested {
+                        request: RequestToken(token),
+                        kind: RequestKind::Configured,
+                    });
                 }
             }
             22 if self.draw(8) == 0 => {
                 let task = u16::try_from(self.draw(3)).unwrap();
-                self.coordinate(CoordinatorEvent::TaskFailed(TaskIndex(task)));
+                self.coordinate(CoordinatorEvent::TaskFailed(Attempt::first(TaskIndex(task))));
             }
             23 if self.draw(20) == 0 => {
                 self.coordinate(CoordinatorEvent::JobStopped);
@@ -194,10 +207,14 @@ impl World {
             }
             SubtaskAction::Acknowledge { id, .. } => {
                 self.acknowledged.entry(id.0).or_default().insert(index.0);
-                self.tell_coordinator(CoordinatorEvent::Acknowledged { id, task: index });
+                self.tell_coordinator(CoordinatorEvent::Acknowledged {
+                    id,
+                    by: Attempt::first(index),
+                    report: TaskReport::default(),
+                });
             }
             SubtaskAction::Decline { id, reason } => {
-                self.tell_coordinator(CoordinatorEvent::Declined { id, task: index, reason });
+                self.tell_coordinator(CoordinatorEvent::Declined { id, by: Attempt::first(index), reason });
             }
             SubtaskAction::NotifyComplete(id) => assert!(self.complete.contains(&id.0)),
             SubtaskAction::NotifyAbort(id) => assert!(self.aborted.contains(&id.0)),
@@ -225,10 +242,14 @@ impl World {
 
     fn obey_coordinator(&mut self, action: CoordinatorAction<1>) {
         match action {
-            CoordinatorAction::PrepareLocation(id) => {
+            CoordinatorAction::PrepareLocation { id, .. } => {
                 let fails = self.draw(12) == 0;
                 let made = CoordinatorEvent::LocationPrepared(id);
-                self.tell_coordinator(if fails { CoordinatorEvent::LocationFailed(id) } else { made });
+                self.tell_coordinator(if fails {
+                    CoordinatorEvent::LocationFailed { id, error: TriggerError::Io }
+                } else {
+                    made
+                });
             }
             CoordinatorAction::TriggerTasks { barrier, tasks } => {
                 assert!(!self.aborted.contains(&barrier.id.0));
@@ -236,31 +257,51 @@ impl World {
                     self.messages.push(Message::ToTask(task, SubtaskEvent::TriggerReceived(barrier)));
                 }
             }
-            CoordinatorAction::PersistManifest(id) => {
+            CoordinatorAction::PersistManifest { id, .. } => {
                 assert_eq!(self.acknowledged.get(&id.0).map(BTreeSet::len), Some(3), "{id}");
                 let fails = self.draw(12) == 0;
                 let durable = CoordinatorEvent::ManifestPersisted(id);
                 self.tell_coordinator(if fails { CoordinatorEvent::ManifestFailed(id) } else { durable });
             }
-            CoordinatorAction::NotifyAll(notification) => self.notify(notification),
+            CoordinatorAction::AddToStore(id) => {
+                assert!(self.stored < id.0, "{id} is stored after {}", self.stored);
+                let fails = self.draw(12) == 0;
+                self.stored = if fails { self.stored } else { id.0 };
+                self.tell_coordinator(if fails {
+                    CoordinatorEvent::StoreFailed { id, may_be_stored: false }
+                } else {
+                    CoordinatorEvent::Stored { id, subsumed: None }
+                });
+            }
+            CoordinatorAction::Notify { notification, .. } => self.notify(notification),
             CoordinatorAction::DiscardAcknowledged(id) => {
                 assert!(!self.complete.contains(&id.0), "{id} is complete");
                 assert!(self.discarded.insert(id.0), "{id} is discarded twice");
+                self.tell_coordinator(CoordinatorEvent::CleaningEnded);
             }
             CoordinatorAction::DiscardLate { id, .. } => {
                 assert!(!self.complete.contains(&id.0), "{id} is complete");
             }
             CoordinatorAction::RequestCompleted { request, .. } => assert!(self.requests.remove(&request.0)),
-            CoordinatorAction::RequestFailed { request: Some(request), .. } => {
+            CoordinatorAction::RequestFailed { request: Some(request), .. }
+            | CoordinatorAction::RequestRefused { request: Some(request), .. } => {
                 assert!(self.requests.remove(&request.0), "{request:?} is answered twice");
             }
-            CoordinatorAction::RequestFailed { request: None, .. } | CoordinatorAction::FailJob(_) => {}
+            CoordinatorAction::RequestFailed { request: None, .. }
+            | CoordinatorAction::RequestRefused { request: None, .. }
+            | CoordinatorAction::KeepPart { .. }
+            | CoordinatorAction::FailJob { .. } => {}
+            CoordinatorAction::SnapshotOperatorCoordinators { .. }
+            | CoordinatorAction::TriggerHooks { .. }
+            | CoordinatorAction::RegisterShared { .. }
+            | CoordinatorAction::RestoreHooks(_)
+            | CoordinatorAction::CloseHooks => panic!("nobody has a use for {action:?}"),
         }
     }
 
     fn notify(&mut self, notification: Notification) {
         let event = match notification {
-            Notification::Complete(id) => {
+            Notification::Complete { id, .. } => {
                 assert!(!self.aborted.contains(&id.0), "{id} was aborted");
                 assert!(self.complete.insert(id.0), "{id} completes twice");
                 SubtaskEvent::CompleteNotified(id)
@@ -270,7 +311,6 @@ impl World {
                 assert!(self.aborted.insert(id.0), "{id} is aborted twice");
                 SubtaskEvent::AbortNotified { id, latest_completed }
             }
-            Notification::Subsume(id) => SubtaskEvent::SubsumeNotified(id),
         };
         for task in 0..3 {
             if self.draw(5) > 0 {

@@ -28,6 +28,7 @@ impl Bench {
                 max_concurrent,
                 tolerable_failures: 0,
                 seed: 1,
+                ..CoordinatorOptions::default()
             },
             next_id: CheckpointId::FIRST,
             tasks: tasks.clone(),

@@ -231,6 +231,7 @@ impl Wiring {
                 max_concurrent: options.max_concurrent,
                 tolerable_failures: options.tolerable_failures,
                 seed: options.attempt,
+                ..CoordinatorOptions::default()
             },
             next_id: found.last_id.map_or(CheckpointId::FIRST, CheckpointId::next),
             tasks: self.tasks.iter().map(|(_, mail)| mail.clone()).collect(),

@@ -31,13 +31,13 @@ impl Task {
                 self.triggers.push_back(barrier);
                 Ok(())
             }
-            TaskMail::Notify(notification) => self.tell_machine(match notification {
-                Notification::Complete(id) => SubtaskEvent::CompleteNotified(id),
-                Notification::Abort { id, latest_completed } => {
-                    SubtaskEvent::AbortNotified { id, latest_completed }
-                }
-                Notification::Subsume(id) => SubtaskEvent::SubsumeNotified(id),
-            }),
+            TaskMail::Notify(Notification::Complete { id, last_subsumed }) => {
+                last_subsumed.map_or(Ok(()), |id| self.tell_machine(SubtaskEvent::SubsumeNotified(id)))?;
+                self.tell_machine(SubtaskEvent::CompleteNotified(id))
+            }
+            TaskMail::Notify(Notification::Abort { id, latest_completed }) => {
+                self.tell_machine(SubtaskEvent::AbortNotified { id, latest_completed })
+            }
             TaskMail::Persisted(id, Ok(entry)) => {
                 self.parts.segment_written(id, entry);
                 Ok(())
