@@ -1,5 +1,5 @@
-use super::{CheckpointKind, SnapshotType};
-use crate::ids::CheckpointId;
+use super::CheckpointKind;
+use crate::ids::{CheckpointId, SnapshotKind};
 
 /// What the next snapshot of a task may build on: the newest checkpoint it was told is complete (rules V4 and V10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl IncrementalBase {
 
     /// The task was told that a snapshot of this type is complete. Only that moves the base: acknowledging does not,
     /// nor does an abort, and a savepoint is not built on.
-    pub fn on_complete(&mut self, id: CheckpointId, snapshot: SnapshotType) {
+    pub fn on_complete(&mut self, id: CheckpointId, snapshot: SnapshotKind) {
         if snapshot.may_be_built_on() {
             self.confirmed = self.confirmed.max(Some(id));
         }
@@ -30,7 +30,7 @@ impl IncrementalBase {
 
     /// The checkpoint whose files a new snapshot of this type may refer to by placeholders; none: it uploads all.
     #[must_use]
-    pub fn base_of(&self, snapshot: SnapshotType) -> Option<CheckpointId> {
+    pub fn base_of(&self, snapshot: SnapshotKind) -> Option<CheckpointId> {
         self.confirmed.filter(|_| snapshot.may_build_on_earlier())
     }
 }

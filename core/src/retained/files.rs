@@ -9,6 +9,7 @@ use crate::machine::Rejected;
 /// Files by key; each remembers the first and the last checkpoint that uses it, instead of counting (rule S14).
 #[derive(Clone, Debug)]
 pub(super) struct Files<const FILES: usize> {
+    /// By key.
     entries: Vec<Entry, FILES>,
 }
 
@@ -90,7 +91,9 @@ impl<const FILES: usize> Files<FILES> {
 
     /// What a reference would do; nothing is changed.
     pub(super) fn effect_of(&self, reference: &Reference) -> Result<Effect, Rejected> {
-        let by_key = || (0..).zip(&self.entries).filter(|(_, entry)| entry.key == reference.key);
+        let first = self.first_of(reference.key);
+        let entries = (first..).zip(self.entries.get(first..).unwrap_or_default());
+        let by_key = || entries.clone().take_while(|(_, entry)| entry.key == reference.key);
         let current = by_key().find(|(_, entry)| matches!(entry.stage, Stage::Current { .. }));
         let Some(file) = reference.file else {
             let unknown = Rejected::Unexpected { what: "a placeholder for a file that was never registered" };
@@ -117,8 +120,7 @@ impl<const FILES: usize> Files<FILES> {
             Effect::Create(file) => {
                 let (created_by, last_used) = (checkpoint, checkpoint);
                 let stage = Stage::Superseded;
-                self.entries.push(Entry { key, file, created_by, last_used, ownership, stage }).ok()?;
-                self.entries.len().saturating_sub(1)
+                self.insert(Entry { key, file, created_by, last_used, ownership, stage })?
             }
         };
         let entry = self.entries.get_mut(index)?;
@@ -131,6 +133,33 @@ impl<const FILES: usize> Files<FILES> {
             self.hand_over_key(index);
         }
         Some(file)
+    }
+
+    /// Puts an entry before those of its key; the others move up. Its index, if there is room.
+    fn insert(&mut self, entry: Entry) -> Option<usize> {
+        let index = self.first_of(entry.key);
+        if self.entries.is_full() {
+            return None;
+        }
+        let mut moving = entry;
+        self.entries.iter_mut().skip(index).for_each(|entry| core::mem::swap(entry, &mut moving));
+        self.entries.push(moving).ok().map(|()| index)
+    }
+
+    fn first_of(&self, key: FileKey) -> usize {
+        self.entries.partition_point(|entry| entry.key < key)
+    }
+
+    /// Whether the entries are in order, and a key stands for at most one file.
+    pub(super) fn is_in_order(&self) -> bool {
+        let mut last = None;
+        self.iter().all(|entry| {
+            let is_current = matches!(entry.stage, Stage::Current { .. });
+            let (key, had_current) = last.unwrap_or((entry.key, false));
+            let had_current = had_current && key == entry.key;
+            last = Some((entry.key, had_current || is_current));
+            key <= entry.key && !(had_current && is_current)
+        })
     }
 
     /// The key stands for the file that the latest checkpoint uses: late news of an older one change nothing.

@@ -1,5 +1,7 @@
 use core::fmt;
 
+use crate::ids::SnapshotKind;
+
 /// When a checkpoint outlives its job (Flink: `CheckpointRetentionPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetentionPolicy {
@@ -137,32 +139,17 @@ impl fmt::Display for ClaimMode {
     }
 }
 
-/// Which files a snapshot may have in common with others (rule V3; Flink: `SnapshotType`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotType {
-    /// A checkpoint that may build on earlier ones.
-    Checkpoint,
-    /// A checkpoint that must not.
-    FullCheckpoint,
-    /// A savepoint of a job that goes on.
-    Savepoint,
-    /// A savepoint after which the job stops and can be resumed.
-    SuspendSavepoint,
-    /// A savepoint after which the job stops for good: the end of its input has been processed.
-    TerminateSavepoint,
-}
-
-impl SnapshotType {
-    /// Whether it may refer to files of earlier ones.
+impl SnapshotKind {
+    /// Whether it may refer to files of earlier ones (rule V3).
     #[must_use]
     pub const fn may_build_on_earlier(self) -> bool {
         matches!(self, Self::Checkpoint)
     }
 
-    /// Whether later ones may refer to its files.
+    /// Whether later ones may refer to its files (rule V3).
     #[must_use]
     pub const fn may_be_built_on(self) -> bool {
-        matches!(self, Self::Checkpoint | Self::FullCheckpoint)
+        !self.is_savepoint()
     }
 
     /// What is triggered instead while the next checkpoint must be full (rule V8).

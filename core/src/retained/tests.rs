@@ -12,10 +12,19 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
+use crate::ids::{SavepointFormat, SnapshotKind};
 
 const NEVER: CheckpointKind = CheckpointKind::Checkpoint(RetentionPolicy::NeverRetain);
 const ON_FAILURE: CheckpointKind = CheckpointKind::Checkpoint(RetentionPolicy::RetainOnFailure);
 const ON_CANCELLATION: CheckpointKind = CheckpointKind::Checkpoint(RetentionPolicy::RetainOnCancellation);
+
+/// Savepoints of every kind.
+const SAVEPOINTS: [SnapshotKind; 4] = [
+    SnapshotKind::Savepoint(SavepointFormat::Canonical),
+    SnapshotKind::Savepoint(SavepointFormat::Native),
+    SnapshotKind::Suspend(SavepointFormat::Native),
+    SnapshotKind::Drain(SavepointFormat::Canonical),
+];
 
 type Store = Retained<8, 32>;
 

@@ -13,6 +13,7 @@ mod files;
 mod heaps;
 mod machines;
 mod queues;
+mod stores;
 
 use core::panic::PanicInfo;
 
@@ -65,6 +66,9 @@ firmware! {
     firmware_coordinator => machines::coordinator,
     firmware_key_groups => machines::key_groups,
     firmware_assignment => machines::assignment,
+    firmware_matching => stores::matching,
+    firmware_retained => stores::retained,
+    firmware_recovery => stores::recovery,
     firmware_file_order => files::order,
     firmware_file_writer => files::writer,
     firmware_queue => queues::ring,

@@ -113,7 +113,7 @@ fn f04_a_failed_snapshot_takes_only_its_own_files_along() {
     world.reuse(2, 1);
     world.upload(2, 2);
     world.abort(2);
-    assert_eq!(base.base_of(SnapshotType::Checkpoint), Some(id(1)), "1 is still what is built on");
+    assert_eq!(base.base_of(SnapshotKind::Checkpoint), Some(id(1)), "1 is still what is built on");
     assert!(world.files.contains(&1));
     world.reuse(3, 1);
     world.add(3, NEVER);

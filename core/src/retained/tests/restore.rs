@@ -93,36 +93,28 @@ fn v1_a_savepoint_enters_no_store_and_is_never_discarded() {
 }
 
 #[test]
-fn v2_v3_types_of_snapshots_share_files_or_not() {
-    use SnapshotType::{Checkpoint, FullCheckpoint, Savepoint, SuspendSavepoint, TerminateSavepoint};
-    for (snapshot, builds, is_built_on) in [
-        (Checkpoint, true, true),
-        (FullCheckpoint, false, true),
-        (Savepoint, false, false),
-        (SuspendSavepoint, false, false),
-        (TerminateSavepoint, false, false),
-    ] {
-        assert_eq!((snapshot.may_build_on_earlier(), snapshot.may_be_built_on()), (builds, is_built_on));
-    }
+fn v2_v3_snapshots_share_files_or_not() {
+    let shares = |kind: SnapshotKind| (kind.may_build_on_earlier(), kind.may_be_built_on());
+    assert_eq!(shares(SnapshotKind::Checkpoint), (true, true));
+    assert_eq!(shares(SnapshotKind::FullCheckpoint), (false, true));
+    assert!(SAVEPOINTS.iter().all(|savepoint| shares(*savepoint) == (false, false)));
 }
 
 #[test]
 fn v4_a_savepoint_is_not_built_on() {
     let mut base = IncrementalBase::new();
-    base.on_complete(id(3), SnapshotType::Checkpoint);
-    for savepoint in
-        [SnapshotType::Savepoint, SnapshotType::SuspendSavepoint, SnapshotType::TerminateSavepoint]
-    {
+    base.on_complete(id(3), SnapshotKind::Checkpoint);
+    for savepoint in SAVEPOINTS {
         base.on_complete(id(4), savepoint);
         assert_eq!(base.base_of(savepoint), None, "it stands alone");
     }
-    assert_eq!(base.base_of(SnapshotType::Checkpoint), Some(id(3)));
+    assert_eq!(base.base_of(SnapshotKind::Checkpoint), Some(id(3)));
 }
 
 #[test]
 fn v5_a_claimed_snapshot_is_built_on_and_goes_when_it_is_unused() {
     let base = IncrementalBase::restored(id(5), NEVER);
-    assert_eq!(base.base_of(SnapshotType::Checkpoint), Some(id(5)));
+    assert_eq!(base.base_of(SnapshotKind::Checkpoint), Some(id(5)));
     let mut world = World::new(1);
     world.upload(5, 1);
     world.start_from(5, ClaimMode::Claim.kind_of_restored(RetentionPolicy::NeverRetain));
@@ -136,7 +128,7 @@ fn v5_a_claimed_snapshot_is_built_on_and_goes_when_it_is_unused() {
 #[test]
 fn v6_what_is_not_claimed_is_neither_built_on_nor_deleted() {
     let base = IncrementalBase::restored(id(5), CheckpointKind::Unclaimed);
-    assert_eq!(base.base_of(SnapshotType::Checkpoint), None);
+    assert_eq!(base.base_of(SnapshotKind::Checkpoint), None);
     let mut world = World::new(1);
     world.upload(5, 1);
     world.start_from(5, CheckpointKind::Unclaimed);
@@ -161,11 +153,11 @@ fn v8_the_next_checkpoints_are_full_until_one_completes() {
     world.upload(6, 1);
     world.abort(6);
     let forced = world.store.forces_full();
-    assert_eq!(SnapshotType::Checkpoint.when_full_is_forced(forced), SnapshotType::FullCheckpoint);
-    assert_eq!(SnapshotType::Savepoint.when_full_is_forced(forced), SnapshotType::Savepoint);
+    assert_eq!(SnapshotKind::Checkpoint.when_full_is_forced(forced), SnapshotKind::FullCheckpoint);
+    assert_eq!(SAVEPOINTS[1].when_full_is_forced(forced), SAVEPOINTS[1]);
     world.add(7, NEVER);
     assert!(!world.store.forces_full());
-    assert_eq!(SnapshotType::Checkpoint.when_full_is_forced(false), SnapshotType::Checkpoint);
+    assert_eq!(SnapshotKind::Checkpoint.when_full_is_forced(false), SnapshotKind::Checkpoint);
     // Known again from what is stored of the latest one.
     let mut again = World::new(1);
     again.recover(5, CheckpointKind::Unclaimed);
@@ -186,9 +178,9 @@ fn v9_ids_go_on_above_all_that_were_named() {
 #[test]
 fn v10_v14_only_a_complete_checkpoint_is_built_on() {
     let mut base = IncrementalBase::new();
-    assert_eq!(base.base_of(SnapshotType::Checkpoint), None);
-    base.on_complete(id(4), SnapshotType::FullCheckpoint);
-    base.on_complete(id(2), SnapshotType::Checkpoint);
-    assert_eq!(base.base_of(SnapshotType::Checkpoint), Some(id(4)), "a late word of an older one");
-    assert_eq!(base.base_of(SnapshotType::FullCheckpoint), None);
+    assert_eq!(base.base_of(SnapshotKind::Checkpoint), None);
+    base.on_complete(id(4), SnapshotKind::FullCheckpoint);
+    base.on_complete(id(2), SnapshotKind::Checkpoint);
+    assert_eq!(base.base_of(SnapshotKind::Checkpoint), Some(id(4)), "a late word of an older one");
+    assert_eq!(base.base_of(SnapshotKind::FullCheckpoint), None);
 }
