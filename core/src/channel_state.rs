@@ -155,6 +155,8 @@ pub struct ChannelState<const CHANNELS: usize, const RESULTS: usize> {
     admission: Admission,
     channels: heapless::Vec<Channel, CHANNELS>,
     capturing: Option<CheckpointId>,
+    /// Whether a newer barrier came on a channel whose part of the capture was not whole.
+    is_cut_short: bool,
     /// Captured, but not taken yet.
     finished: heapless::Vec<CheckpointId, RESULTS>,
     /// The newest checkpoint that was stopped; with it all older ones are over.
@@ -192,6 +194,7 @@ impl<const CHANNELS: usize, const RESULTS: usize> ChannelState<CHANNELS, RESULTS
             admission: Admission::default(),
             channels: channels.collect(),
             capturing: None,
+            is_cut_short: false,
             finished: heapless::Vec::new(),
             over: None,
             aborted: RecentIds::default(),
@@ -230,7 +233,10 @@ impl<const CHANNELS: usize, const RESULTS: usize> ChannelState<CHANNELS, RESULTS
                 self.capture(channel, extent, orders);
             }
             ChannelStateEvent::BarrierSeen { channel, id, at } => {
-                let extent = self.channel_mut(channel)?.barrier_seen(id, at)?;
+                let seen = self.channel_mut(channel)?;
+                let cuts = seen.wants_queue() && id > seen.last_seen();
+                let extent = seen.barrier_seen(id, at)?;
+                self.is_cut_short |= cuts;
                 self.capture(channel, extent, orders);
             }
             ChannelStateEvent::Stopped(id) => return self.on_stopped(id, orders),

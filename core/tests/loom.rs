@@ -1,4 +1,5 @@
-//! Every interleaving of two threads at a queue: the models are small enough to need no bound.
+//! Every interleaving of two threads at a queue: the models are small enough to need no bound. Those of two senders and
+//! a receiver are explored up to a number of preemptions.
 //!
 //! `.ci/loom` runs this, and demands that it fails for each mutant that the sources name.
 
@@ -12,15 +13,22 @@ fn loom_is_on_where_it_is_required() {
     );
 }
 
+#[cfg(slackwater_loom)]
+#[path = "unaligned/receiver.rs"]
+mod receiver;
+
 #[cfg(test)]
 #[cfg(slackwater_loom)]
 mod models {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use loom::{sync::Arc, thread};
+    use slackwater_core::gate::GateOptions;
     use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
     use slackwater_core::queue::{Consumer, Control, Position, Producer, Queue};
     use slackwater_core::time::Millis;
+
+    use crate::receiver::{Item, Receiver};
 
     type Shared<T> = Arc<Queue<T, 4>>;
 
@@ -210,5 +218,88 @@ mod models {
             let rest: Vec<i32> = std::iter::from_fn(|| consumer.pop()).map(|item| *item).collect();
             assert_eq!(rest, [1, 2], "what was captured is still delivered");
         });
+    }
+
+    type Channel = Arc<Queue<Item, 8>>;
+
+    /// A record that is there from the start; then another one if `is_long`, the barrier, and a record behind it if
+    /// `is_long`.
+    fn sender(alignment: Alignment, is_long: bool) -> (impl FnOnce(), Consumer<Channel>) {
+        let queue: Channel = Arc::new(Queue::with_bound(6).unwrap());
+        let mut producer = Producer::claim(queue.clone()).unwrap();
+        producer.try_push(Item::Record(0)).unwrap();
+        let send = move || {
+            if is_long {
+                producer.try_push(Item::Record(1)).unwrap();
+            }
+            let barrier = Barrier { alignment, ..barrier(1) };
+            let end = producer.position();
+            if alignment.is_unaligned() {
+                producer.publish(Control { overtaking: Some((barrier, end)), ..Control::default() });
+            } else {
+                producer.try_push(Item::Barrier(barrier)).unwrap();
+                producer.publish(Control { announced: Some((barrier, end)), ..Control::default() });
+            }
+            if is_long {
+                producer.try_push(Item::Record(2)).unwrap();
+            }
+        };
+        (send, Consumer::claim(queue).unwrap())
+    }
+
+    /// Rule U14: whatever the senders do while the receiver visits these channels, each record is in the state, or
+    /// captured, or comes after. The time-out strikes before the last visit.
+    fn cut_is_exact(alignments: [Alignment; 2], visits: &[usize], reached: &AtomicUsize) {
+        let (short, short_end) = sender(alignments[0], false);
+        let (long, long_end) = sender(alignments[1], true);
+        let mut receiver = Receiver::new(vec![short_end, long_end], GateOptions::UNALIGNED);
+        let senders = [thread::spawn(short), thread::spawn(long)];
+        for (left, channel) in (0..visits.len()).rev().zip(visits) {
+            if left == 0 {
+                receiver.set_time(1_000);
+            }
+            receiver.visit(*channel);
+        }
+        for sender in senders {
+            sender.join().unwrap();
+        }
+        while receiver.visit(0) | receiver.visit(1) {}
+        assert!(receiver.has_ended());
+        assert_eq!(receiver.processed, [vec![0], vec![0, 1, 2]]);
+        let cut = &receiver.cuts[&1];
+        assert!(cut.is_complete);
+        let covered = |channel: usize| [cut.state[channel].as_slice(), &cut.captured[channel]].concat();
+        assert_eq!([covered(0), covered(1)], [vec![0], vec![0, 1]], "{cut:?}");
+        let captures = cut.captured.iter().any(|captured| !captured.is_empty());
+        reached.fetch_add(usize::from(captures == cut.is_unaligned), Relaxed);
+    }
+
+    fn explore_cuts(alignments: [Alignment; 2], visits: &'static [usize]) {
+        let reached = std::sync::Arc::new(AtomicUsize::new(0));
+        let counter = reached.clone();
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(move || cut_is_exact(alignments, visits, &counter));
+        assert_ne!(reached.load(Relaxed), 0, "no interleaving gets there");
+    }
+
+    #[test]
+    fn u14_a_cut_through_two_senders_is_exact_when_barriers_keep_their_place() {
+        explore_cuts([Alignment::Aligned; 2], &[1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn u14_a_cut_through_two_senders_is_exact_when_barriers_overtake() {
+        explore_cuts([Alignment::Unaligned; 2], &[0, 1, 1]);
+    }
+
+    #[test]
+    fn u14_a_cut_through_two_senders_is_exact_when_one_barrier_overtakes() {
+        explore_cuts([Alignment::Unaligned, Alignment::AlignedFor(Millis(100))], &[0, 1, 1]);
+    }
+
+    #[test]
+    fn u14_a_cut_through_two_senders_is_exact_when_barriers_turn() {
+        explore_cuts([Alignment::AlignedFor(Millis(100)); 2], &[1, 0, 1]);
     }
 }

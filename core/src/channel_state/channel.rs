@@ -1,6 +1,7 @@
 use crate::ids::CheckpointId;
 use crate::machine::Rejected;
 use crate::queue::Position;
+use crate::sync::is_mutant;
 
 /// How a channel stands towards the newest checkpoint it knows of (rule U6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +116,7 @@ impl Channel {
             return Err(Rejected::Unexpected { what: "the end of the queue lies before its first item" });
         }
         match self.progress {
-            Progress::Started if self.announced == self.last_seen => {
+            Progress::Started if self.announced == self.last_seen && !is_mutant("capture_unbounded") => {
                 self.progress = Progress::Covered;
                 Ok(Extent::new(first, self.announced_at))
             }
@@ -125,12 +126,14 @@ impl Channel {
             }
             Progress::SeenAndStarted { at } => {
                 self.progress = Progress::Done;
+                let at = if is_mutant("capture_beyond_barrier") { end } else { at };
                 Ok(Extent::new(first, at))
             }
             Progress::Capturing { captured } if captured.is_before(first) => {
                 Err(Rejected::Unexpected { what: "an item was taken before it was captured" })
             }
             Progress::Capturing { captured } if captured.is_before(end) => {
+                let captured = if is_mutant("capture_again") { first } else { captured };
                 self.progress = Progress::Capturing { captured: end };
                 Ok(Extent::new(captured, end))
             }
@@ -180,7 +183,7 @@ impl Channel {
             Progress::Capturing { captured } => {
                 let extent = rest(captured, at)?;
                 self.progress = Progress::Done;
-                return Ok(extent);
+                return Ok(extent.filter(|_| !is_mutant("capture_no_rest")));
             }
             Progress::Covered => self.progress = Progress::Done,
             Progress::Idle | Progress::Seen { .. } | Progress::SeenAndStarted { .. } | Progress::Done => {}

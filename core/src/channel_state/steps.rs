@@ -27,6 +27,7 @@ impl<const CHANNELS: usize, const RESULTS: usize> ChannelState<CHANNELS, RESULTS
             orders.push(ChannelStateAction::Discard(older));
             orders.push(ChannelStateAction::Decline { id: older, reason: FailureReason::CheckpointSubsumed });
         }
+        self.is_cut_short = false;
         self.channels.iter_mut().for_each(|channel| channel.start(id));
         orders.push(ChannelStateAction::ReportQueues(id));
         Ok(())
@@ -37,14 +38,10 @@ impl<const CHANNELS: usize, const RESULTS: usize> ChannelState<CHANNELS, RESULTS
         if self.is_replaying() {
             return Some(FailureReason::CheckpointDeclinedTaskNotReady);
         }
-        if Some(id) <= self.over || self.has_seen_newer(id) {
+        if Some(id) <= self.over || self.channels.iter().any(|channel| channel.last_seen() > id) {
             return Some(FailureReason::CheckpointSubsumed);
         }
         self.finished.is_full().then_some(FailureReason::TaskCheckpointFailure)
-    }
-
-    fn has_seen_newer(&self, id: CheckpointId) -> bool {
-        self.channels.iter().any(|channel| channel.last_seen() > id)
     }
 
     pub(super) fn capture(
@@ -68,20 +65,22 @@ impl<const CHANNELS: usize, const RESULTS: usize> ChannelState<CHANNELS, RESULTS
             if self.channels.iter().any(Channel::is_unreported) {
                 return Err(Rejected::Unexpected { what: "the queue of a channel was not reported" });
             }
-            if self.has_seen_newer(id) {
-                return Err(Rejected::Unexpected {
-                    what: "a newer barrier cut the capture of a channel short",
-                });
-            }
-            // By FI4 there is room.
-            if self.finished.push(id).is_ok() {
-                orders.push(ChannelStateAction::Finish(id));
-            }
+            self.finish(id, orders);
         } else if let Some(older) = self.capturing.filter(|capturing| *capturing < id) {
             orders.push(ChannelStateAction::Discard(older));
         }
         self.stop(id);
         Ok(())
+    }
+
+    fn finish(&mut self, id: CheckpointId, orders: &mut Orders<'_, ChannelStateAction>) {
+        if self.is_cut_short {
+            orders.push(ChannelStateAction::Discard(id));
+            orders.push(ChannelStateAction::Decline { id, reason: FailureReason::CheckpointSubsumed });
+        } else if self.finished.push(id).is_ok() {
+            // By FI4 there was room.
+            orders.push(ChannelStateAction::Finish(id));
+        }
     }
 
     /// Remembered if it comes before the start, so that a capture never begins that nobody would end (rule U9).

@@ -292,10 +292,21 @@ fn u9_a_capture_that_is_not_whole_is_not_finished() {
     bench.refuses(Stopped(CheckpointId(1)));
     bench.queue(B, 0, 0);
     bench.refuses(Started(CheckpointId(1)));
-    bench.seen(A, 2, 0);
-    bench.refuses(Stopped(CheckpointId(1)));
-    assert_eq!(bench.abort(1), [Discard(1)]);
-    assert_eq!(bench.status(A), Received, "the newer barrier is not forgotten");
+    // A newer barrier where the part of 1 is whole, and where it is not.
+    bench.seen(A, 1, 0);
+    bench.seen(A, 2, 4);
+    bench.queue(B, 0, 2);
+    bench.seen(B, 2, 4);
+    assert_eq!(bench.stop(1), [Discard(1), Decline(1, FailureReason::CheckpointSubsumed)]);
+    assert_eq!(
+        [bench.status(A), bench.status(B)],
+        [Received, Received],
+        "the newer barrier is not forgotten"
+    );
+    assert_eq!(bench.start(2), [Report(2)]);
+    assert_eq!([bench.queue(A, 1, 5), bench.queue(B, 4, 5)], [std::vec![Write(2, A, 1, 4)], std::vec![]]);
+    bench.seen(A, 3, 5);
+    assert_eq!(bench.stop(2), [Finish(2)]);
 }
 
 #[test]

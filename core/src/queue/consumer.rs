@@ -71,6 +71,10 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
     /// The place behind the newest item, and then what the producer has published: whatever it published before it
     /// pushed an item before that place is seen. So no item behind a barrier is taken for one before it.
     pub fn look(&mut self) -> (Position, Option<Control>) {
+        if is_mutant("queue_control_before_end") {
+            let control = self.control();
+            return (self.tail(), control);
+        }
         let end = self.tail();
         (end, self.control())
     }

@@ -4,6 +4,7 @@ use super::{Aligner, Phase};
 use crate::gate::{ChannelSet, Cx, GateAction};
 use crate::ids::{Barrier, ChannelIndex, CheckpointId};
 use crate::reason::FailureReason;
+use crate::sync::is_mutant;
 use crate::time::Millis;
 
 impl<const CHANNEL_WORDS: usize> Aligner<CHANNEL_WORDS> {
@@ -258,6 +259,9 @@ impl<const CHANNEL_WORDS: usize> Aligner<CHANNEL_WORDS> {
 
     fn block(&mut self, channel: ChannelIndex, cx: &mut Cx<'_, '_, CHANNEL_WORDS>) {
         self.blocked.insert(channel.0);
+        if is_mutant("gate_no_block") {
+            return;
+        }
         cx.orders.push(GateAction::Block(channel));
     }
 
