@@ -8,6 +8,7 @@ mod access;
 #[cfg(feature = "std")]
 pub(crate) mod adopt;
 mod append;
+mod direct;
 mod error;
 mod group;
 mod grow;
@@ -29,7 +30,8 @@ pub(crate) mod tree;
 mod value;
 mod write;
 
-pub(crate) use access::{Slot, Sought};
+pub(crate) use access::Slot;
+pub(crate) use direct::{Direct, Located};
 pub use error::{HeapError, StateId, StateKind};
 pub(crate) use hash::Hasher;
 pub use hash::hash_key;

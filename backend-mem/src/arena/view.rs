@@ -37,6 +37,10 @@ pub(crate) struct Geometry {
     pub(crate) frames_at: usize,
     /// Number of frames.
     pub(crate) frames: u32,
+    /// Bytes of all frames together.
+    pub(crate) frames_len: usize,
+    /// Bytes of a frame.
+    pub(crate) frame_size: usize,
     /// Logarithm of the frame size.
     pub(crate) frame_size_log2: u8,
 }
@@ -73,12 +77,14 @@ impl Geometry {
             born_at,
             frames_at,
             frames,
+            frames_len: (frames as usize) << frame_size_log2,
+            frame_size,
             frame_size_log2,
         })
     }
 
     pub(crate) const fn frame_size(self) -> usize {
-        1 << self.frame_size_log2
+        self.frame_size
     }
 
     pub(crate) const fn offset(self, frame: FrameId) -> usize {
@@ -98,6 +104,7 @@ fn done_words(arena: &Arena<'_>, key_groups: KeyGroupRange) -> usize {
 pub(crate) struct FrameView<'a> {
     base: NonNull<u8>,
     len: usize,
+    frame_size: usize,
     frame_size_log2: u8,
     #[cfg(slackwater_loom)]
     tracked: (&'a super::tracked::Tracked, usize),
@@ -113,7 +120,8 @@ impl<'a> FrameView<'a> {
         let frames = unsafe { arena.base.add(geometry.frames_at) };
         Self {
             base: frames,
-            len: (geometry.frames as usize) << geometry.frame_size_log2,
+            len: geometry.frames_len,
+            frame_size: geometry.frame_size,
             frame_size_log2: geometry.frame_size_log2,
             #[cfg(slackwater_loom)]
             tracked: (&arena.tracked, geometry.frames_at),
@@ -122,7 +130,7 @@ impl<'a> FrameView<'a> {
     }
 
     pub(crate) const fn frame_size(self) -> usize {
-        1 << self.frame_size_log2
+        self.frame_size
     }
 
     pub(crate) const fn frame_size_log2(self) -> u8 {

@@ -2,11 +2,13 @@
 
 use slackwater_core::format::page::Content;
 use slackwater_core::key_group::KeyGroup;
+use zerocopy::IntoBytes;
 
+use super::direct::Direct;
 use super::group::{BROKEN, PageAt};
 use super::hash::same;
 use super::overflow::chain_of;
-use super::page::{self, Fixed, Page, Place, search};
+use super::page::{self, Fixed, Page, Place, SlotPage, search};
 use super::tables::{Head, directory_entry, directory_index, overflow_frame};
 use super::{Heap, HeapError, StateId, Value};
 use crate::arena::{ArenaHandle, FrameId, FrameView};
@@ -41,30 +43,47 @@ impl<A: ArenaHandle> Heap<A> {
         key: &[u8],
         with: impl FnOnce(Value<'h>) -> R,
     ) -> Result<Option<R>, HeapError> {
+        match self.look_up(state, group, key) {
+            Direct::Found(value) => Ok(Some(with(Value::inline(value)))),
+            Direct::Absent => Ok(None),
+            Direct::Unknown => self.read_far(state, group, key, with),
+        }
+    }
+
+    /// The same by the long way, which does without nothing.
+    #[inline(never)]
+    pub(crate) fn read_far<'h, R>(
+        &'h self,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
+        with: impl FnOnce(Value<'h>) -> R,
+    ) -> Result<Option<R>, HeapError> {
         let sought = self.seek(state, group, key)?;
-        Ok(self.read_sought(sought, key, with))
+        let Some(fixed) = sought.fixed else {
+            return Ok(self.find_value(sought, key).map(with));
+        };
+        Ok(self.find_fixed(fixed, sought, key).map(|found| with(Value::inline(found.value))))
     }
 
     /// The page that a key lies in if it is there. Reads nothing of the page itself, but asks for it.
-    #[expect(
-        clippy::inline_always,
-        reason = "called once or twice, on the hottest path; its results fill many registers"
-    )]
-    #[inline(always)]
+    #[inline]
     pub(crate) fn seek(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Sought<'_>, HeapError> {
         let frames = self.frames.view();
-        let (fixed, head) = match self.near.head_at(frames, state, group) {
-            Some((fixed, chunk, offset)) => (fixed, self.walk().head_in(chunk, offset)),
+        let near = self.near.way(state).and_then(|way| Some((way.fixed(), way.head(frames, group)?)));
+        let (fixed, head) = match near {
+            Some(near) => near,
             None => self.long_way(state, group)?,
         };
         debug_assert!(
-            self.long_way(state, group).is_ok_and(|long| core::ptr::eq(long.1, head) && long.0 == fixed)
+            self.long_way(state, group)
+                .is_ok_and(|long| long.1.as_bytes() == head.as_bytes() && long.0 == fixed)
         );
         let hash = self.hasher.of(key);
         let frame = directory_entry(frames, head, directory_index(hash, head.depth));
         if let Some(page) = frames.frame_at(frame) {
             match fixed {
-                Some(fixed) => fixed.prefetch(page, hash),
+                Some(fixed) => SlotPage::new(page, &fixed).into_iter().for_each(|page| page.prefetch(hash)),
                 None => page::prefetch_records(page, hash, usize::from(head.slots_hint) * 4),
             }
         }
@@ -77,24 +96,6 @@ impl<A: ArenaHandle> Heap<A> {
     fn long_way(&self, state: StateId, group: KeyGroup) -> Result<(Option<Fixed>, &Head), HeapError> {
         let (row, head) = self.walk().row_and_head(state, group)?;
         Ok((row.fixed(), head))
-    }
-
-    /// What `with` makes of the value of a key that was sought.
-    #[expect(
-        clippy::inline_always,
-        reason = "called once or twice, on the hottest path; its results fill many registers"
-    )]
-    #[inline(always)]
-    pub(crate) fn read_sought<'h, R>(
-        &'h self,
-        sought: Sought<'h>,
-        key: &[u8],
-        with: impl FnOnce(Value<'h>) -> R,
-    ) -> Option<R> {
-        let Some(fixed) = sought.fixed else {
-            return self.find_value(sought, key).map(with);
-        };
-        self.find_fixed(fixed, sought, key).map(|found| with(Value::inline(found.value)))
     }
 
     /// The value of a key, to be changed in place, if the key is there and its value lies in its page.
@@ -114,11 +115,7 @@ impl<A: ArenaHandle> Heap<A> {
         })
     }
 
-    #[expect(
-        clippy::inline_always,
-        reason = "called once or twice, on the hottest path; its results fill many registers"
-    )]
-    #[inline(always)]
+    #[inline]
     pub(crate) fn slot_mut(
         &mut self,
         state: StateId,
@@ -130,7 +127,7 @@ impl<A: ArenaHandle> Heap<A> {
             let Some(InSlot { page, slot, .. }) = self.find_fixed(fixed, sought, key) else {
                 return Ok(Slot::Absent);
             };
-            (page, slot, fixed.slot_at(slot) + fixed.key_width, fixed.slot_at(slot) + fixed.stride)
+            (page, slot, fixed.value_at(slot), fixed.slot_at(slot) + fixed.stride())
         } else {
             let Some((page, place)) = self.find_record(sought, key) else {
                 return Ok(Slot::Absent);
@@ -162,17 +159,18 @@ impl<A: ArenaHandle> Heap<A> {
 
     #[cold]
     #[inline(never)]
-    fn move_page(&mut self, state: StateId, group: KeyGroup, page: PageAt) -> Result<FrameId, HeapError> {
+    pub(super) fn move_page(
+        &mut self,
+        state: StateId,
+        group: KeyGroup,
+        page: PageAt,
+    ) -> Result<FrameId, HeapError> {
         let at = self.open(state, group)?;
         self.writable_page(at, page)
     }
 
     /// Finds a key of a state with records of one size.
-    #[expect(
-        clippy::inline_always,
-        reason = "called once or twice, on the hottest path; its results fill many registers"
-    )]
-    #[inline(always)]
+    #[inline]
     pub(super) fn find_fixed<'h>(
         &'h self,
         fixed: Fixed,
@@ -259,12 +257,11 @@ pub(super) struct InSlot<'h> {
 }
 
 /// The slot of a key in a page with records of one size, and its value.
-#[expect(clippy::inline_always, reason = "the loop of every look-up")]
-#[inline(always)]
+#[inline]
 fn record_in<'h>(bytes: &'h [u8], fixed: Fixed, hash: u64, key: &[u8]) -> Option<(usize, &'h [u8])> {
-    search(bytes, fixed.slots, hash, |slot| {
-        let record = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.stride)?;
-        let (stored, value) = record.split_at_checked(fixed.key_width)?;
+    search(bytes, fixed.slots(), hash, |slot| {
+        let record = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.stride())?;
+        let (stored, value) = record.split_at_checked(fixed.key_width())?;
         same(stored, key).then_some((slot, value))
     })
 }

@@ -68,6 +68,9 @@ pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
+    if let (Ok(one), Ok(other)) = (<&[u8; 8]>::try_from(one), <&[u8; 8]>::try_from(other)) {
+        return one == other; // The most usual width takes one comparison.
+    }
     if other.len() <= 16 { tail(one) == tail(other) } else { one == other }
 }
 

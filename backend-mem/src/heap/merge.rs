@@ -167,7 +167,7 @@ const NO_LINK: u32 = 0;
 fn fit_half(page: Page<'_>, other: Page<'_>) -> bool {
     let count = page.count() + other.count();
     match page.layout() {
-        Layout::Fixed(fixed) => count <= slots_usable(fixed.slots) / 2,
+        Layout::Fixed(fixed) => count <= slots_usable(fixed.slots()) / 2,
         Layout::Records { .. } => {
             let bytes = page.record_bytes() + other.record_bytes();
             count == 0 || slots_for(page.frame_size() / 2, count, bytes).is_some()

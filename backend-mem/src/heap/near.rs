@@ -7,50 +7,87 @@ use slackwater_core::format::segment::STATE_KIND_HASH;
 use slackwater_core::key_group::KeyGroup;
 
 use super::page::Fixed;
-use super::tables::{HEAD_LEN, LIST_AT};
+use super::tables::{HEAD_LEN, Head, LIST_AT};
 use super::{Heap, StateId};
 use crate::arena::{ArenaHandle, FrameId, FrameView};
 
 /// How many states are kept near.
 const STATES: usize = 16;
-/// Of how many chunks of heads; 320 key groups with frames of 4 KiB.
-const CHUNKS: usize = 5;
+/// Of how many chunks of heads; 512 key groups with frames of 4 KiB.
+const CHUNKS: usize = 8;
 
 /// The ways to the heads of the first states.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Near([Way; STATES]);
 
-/// The way to the heads of one state.
+/// The way to the heads of one state, in one line of the cache.
 #[derive(Clone, Copy, Debug)]
-struct Way {
-    /// Key groups that the state has entries in; 0 for a state that takes the long way.
-    groups: u16,
-    /// The first of them.
+#[repr(align(64))]
+pub(super) struct Way {
+    /// The first key group that the state has entries in.
     first: u16,
-    fixed: Option<Fixed>,
+    /// How many of them are near; 0 for a state that takes the long way.
+    groups: u16,
+    /// The same if all records of the state have one size, otherwise 0.
+    groups_of_one_size: u16,
+    /// The shape of its pages then.
+    fixed: Fixed,
+    /// Frame 0, which is all zero, stands for a chunk of heads of nothing.
     chunks: [FrameId; CHUNKS],
 }
 
-impl Near {
-    pub(super) const NONE: Self =
-        Self([Way { groups: 0, first: 0, fixed: None, chunks: [FrameId::NONE; CHUNKS] }; STATES]);
+impl Way {
+    const NONE: Self = Self {
+        first: 0,
+        groups: 0,
+        groups_of_one_size: 0,
+        fixed: Fixed::NONE,
+        chunks: [FrameId::NONE; CHUNKS],
+    };
 
-    /// The shape of a state's pages, and chunk and offset of a key group's head.
+    /// The shape of the state's pages, if all records have the same size.
     #[inline]
-    pub(super) fn head_at(
-        &self,
-        frames: FrameView<'_>,
-        state: StateId,
-        group: KeyGroup,
-    ) -> Option<(Option<Fixed>, FrameId, usize)> {
-        let way = self.0.get(usize::from(state.0))?;
-        let index = group.0.wrapping_sub(way.first);
-        if index >= way.groups {
+    pub(super) const fn fixed(&self) -> Option<Fixed> {
+        if self.groups_of_one_size == 0 { None } else { Some(self.fixed) }
+    }
+
+    /// The same, or that of a page in which nothing is found.
+    #[inline]
+    pub(super) const fn shape(&self) -> &Fixed {
+        &self.fixed
+    }
+
+    /// The head of a key group.
+    #[inline]
+    pub(super) fn head<'h>(&self, frames: FrameView<'h>, group: KeyGroup) -> Option<&'h Head> {
+        self.head_within(self.groups, frames, group)
+    }
+
+    /// The head of a key group, if all records of the state have the same size.
+    #[inline]
+    pub(super) fn head_of_one_size<'h>(&self, frames: FrameView<'h>, group: KeyGroup) -> Option<&'h Head> {
+        self.head_within(self.groups_of_one_size, frames, group)
+    }
+
+    #[inline]
+    fn head_within<'h>(&self, groups: u16, frames: FrameView<'h>, group: KeyGroup) -> Option<&'h Head> {
+        let index = group.0.wrapping_sub(self.first);
+        if index >= groups {
             return None;
         }
         let offset = usize::from(index) * HEAD_LEN;
-        let chunk = *way.chunks.get(offset >> frames.frame_size_log2())?;
-        (!chunk.is_none()).then_some((way.fixed, chunk, offset & (frames.frame_size() - 1)))
+        let chunk = *self.chunks.get((offset >> frames.frame_size_log2()) % CHUNKS)?;
+        frames.read(chunk, offset & (frames.frame_size() - 1))
+    }
+}
+
+impl Near {
+    pub(super) const NONE: Self = Self([Way::NONE; STATES]);
+
+    /// The way of a state, if it is one of the first.
+    #[inline]
+    pub(super) fn way(&self, state: StateId) -> Option<&Way> {
+        self.0.get(usize::from(state.0))
     }
 }
 
@@ -61,16 +98,20 @@ impl<A: ArenaHandle> Heap<A> {
         let Ok(row) = walk.row(state) else { return };
         let (fixed, table) = (row.fixed(), FrameId(row.table.get()));
         let is_near = row.kind == STATE_KIND_HASH && row.distribution == 0 && !table.is_none();
-        let groups = self.options.key_groups;
-        let chunks = (groups.len() * HEAD_LEN).div_ceil(frames.frame_size());
+        let key_groups = self.options.key_groups;
+        let heads = frames.frame_size() / HEAD_LEN;
+        let chunks = key_groups.len().div_ceil(heads);
         let chunk = |index: usize| match is_near && index < chunks {
             true => FrameId(frames.u32(table, LIST_AT + index * 4)),
             false => FrameId::NONE,
         };
+        let groups = if is_near { key_groups.len().min(heads * CHUNKS) } else { 0 };
+        let groups = u16::try_from(groups).unwrap_or(0);
         let way = Way {
-            groups: if is_near { u16::try_from(groups.len()).unwrap_or(0) } else { 0 },
-            first: groups.first.0,
-            fixed,
+            first: key_groups.first.0,
+            groups,
+            groups_of_one_size: if fixed.is_some() { groups } else { 0 },
+            fixed: fixed.unwrap_or(Fixed::NONE),
             chunks: core::array::from_fn(chunk),
         };
         if let Some(place) = self.near.0.get_mut(usize::from(state.0)) {

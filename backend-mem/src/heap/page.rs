@@ -6,15 +6,15 @@
 
 use slackwater_core::format::page::{
     Content, LEN_MASK, LEN_OVERFLOW, OverflowRef, PAGE_TYPE_HASH_FIXED, PageHeader, RecordHead, TAG_MASK,
-    TAGS_OFFSET, fingerprint, fixed_slots_max, inline_len_max, records_offset_min,
+    TAGS_OFFSET, fingerprint, records_offset_min,
 };
 use zerocopy::FromBytes;
 
 use super::tags::{GROUP_LEN, Tags, prefetch};
-use super::{HeapError, StateId};
 
 mod append;
 mod edit;
+mod fixed;
 mod remove;
 mod room;
 #[cfg(test)]
@@ -24,6 +24,8 @@ pub(super) use append::{append_to_value, set_value_chain};
 pub(super) use edit::{
     Identity, fill, init, insert, insert_fixed, mark_dirty, set_next, set_value, thaw, widen,
 };
+pub(super) use fixed::find_mut;
+pub(crate) use fixed::{Fixed, SlotPage};
 pub(super) use remove::remove;
 pub(super) use room::{slots_for, slots_usable};
 
@@ -40,71 +42,8 @@ impl Layout {
     pub(super) const fn slots(self) -> usize {
         match self {
             Self::Records { slots } => slots,
-            Self::Fixed(fixed) => fixed.slots,
+            Self::Fixed(fixed) => fixed.slots(),
         }
-    }
-}
-
-/// The shape of a page with records of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fixed {
-    pub(super) slots: usize,
-    pub(super) stride: usize,
-    pub(super) key_width: usize,
-    /// Offset of the first slot.
-    slots_at: usize,
-}
-
-impl Fixed {
-    /// Of pages of that size; none for records so long that too few would fit.
-    pub(super) fn new(frame_size: usize, key_width: usize, value_width: usize) -> Option<Self> {
-        let stride = key_width.checked_add(value_width)?;
-        let slots = fixed_slots_max(frame_size, stride);
-        (slots >= room::SLOTS_MIN).then(|| Self::of(slots, stride, key_width))
-    }
-
-    #[inline]
-    pub(super) const fn of(slots: usize, stride: usize, key_width: usize) -> Self {
-        Self { slots, stride, key_width, slots_at: tags_end(slots) }
-    }
-
-    /// Of the pages of a state whose keys and values have these widths, if they have any.
-    pub(crate) fn of_widths(frame_size: usize, key: Option<u16>, value: Option<u16>) -> Option<Self> {
-        let (key, value) = (usize::from(key?), usize::from(value?));
-        (key + value <= inline_len_max(frame_size)).then(|| Self::new(frame_size, key, value)).flatten()
-    }
-
-    /// Refuses a key or a value of another width.
-    #[inline]
-    pub(super) const fn check(self, state: StateId, key: &[u8], value: &[u8]) -> Result<(), HeapError> {
-        self.check_lens(state, (key.len(), value.len()))
-    }
-
-    #[inline]
-    pub(super) const fn check_lens(self, state: StateId, len: (usize, usize)) -> Result<(), HeapError> {
-        let width = (self.key_width, self.stride - self.key_width);
-        if len.0 == width.0 && len.1 == width.1 {
-            return Ok(());
-        }
-        Err(HeapError::OtherWidth { state, width, len })
-    }
-
-    /// Asks for what a search for that hash reads first. Most records lie right behind their home slot, so its line
-    /// is wanted as soon as that of the tags.
-    #[inline]
-    pub(super) fn prefetch(self, page: &[u8], hash: u64) {
-        let home = home(hash, self.slots);
-        for at in [TAGS_OFFSET + home, self.slot_at(home)] {
-            if let Some(line) = page.get(at..) {
-                prefetch(line);
-            }
-        }
-    }
-
-    /// Offset of a slot.
-    #[inline]
-    pub(super) const fn slot_at(self, slot: usize) -> usize {
-        self.slots_at + slot * self.stride
     }
 }
 
@@ -164,7 +103,7 @@ pub(super) fn prefetch_records(page: &[u8], hash: u64, slots: usize) {
     let guessed = [0, TAGS_OFFSET + home, tags_end(slots) + 2 * home];
     for at in guessed.into_iter().take(if slots == 0 { 1 } else { 3 }) {
         if let Some(line) = page.get(at..) {
-            prefetch(line);
+            prefetch(line.as_ptr());
         }
     }
 }
@@ -223,11 +162,11 @@ impl<'a> Page<'a> {
 
     #[inline]
     pub(super) fn layout(&self) -> Layout {
-        let (slots, stride) = (self.slots(), usize::from(self.header.stride.get()));
-        if self.header.page_type.get() == PAGE_TYPE_HASH_FIXED {
-            Layout::Fixed(Fixed::of(slots, stride, self.header.key_width.get().into()))
+        let header = self.header;
+        if header.page_type.get() == PAGE_TYPE_HASH_FIXED {
+            Layout::Fixed(Fixed::of(header.n_slots.get(), header.stride.get(), header.key_width.get()))
         } else {
-            Layout::Records { slots }
+            Layout::Records { slots: self.slots() }
         }
     }
 
@@ -262,8 +201,8 @@ impl<'a> Page<'a> {
             }
             Layout::Fixed(fixed) => {
                 let offset = fixed.slot_at(slot);
-                let record = self.bytes.get(offset..)?.get(..fixed.stride)?;
-                let (key, value) = record.split_at_checked(fixed.key_width)?;
+                let record = self.bytes.get(offset..)?.get(..fixed.stride())?;
+                let (key, value) = record.split_at_checked(fixed.key_width())?;
                 let (key, value) = (Content::Inline(key), Content::Inline(value));
                 Some(Place { slot, offset, key, value, head_len: 0 })
             }

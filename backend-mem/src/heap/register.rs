@@ -203,7 +203,7 @@ impl<A: ArenaHandle> Heap<A> {
             table: table.0.into(),
             kind: kind.number(),
             distribution: distribution.number(),
-            slots: fixed.and_then(|fixed| u16::try_from(fixed.slots).ok()).unwrap_or(0).into(),
+            slots: fixed.and_then(|fixed| u16::try_from(fixed.slots()).ok()).unwrap_or(0).into(),
             key_width: width(key_width).into(),
             value_width: width(value_width).into(),
         };

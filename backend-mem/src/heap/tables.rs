@@ -68,8 +68,8 @@ impl StateRow {
     /// The shape of the state's pages, if all records have the same size.
     #[inline]
     pub(super) fn fixed(&self) -> Option<Fixed> {
-        let (slots, key_width) = (usize::from(self.slots.get()), usize::from(self.key_width.get()));
-        let stride = key_width + usize::from(self.value_width.get());
+        let (slots, key_width) = (self.slots.get(), self.key_width.get());
+        let stride = key_width.saturating_add(self.value_width.get());
         (slots != 0).then(|| Fixed::of(slots, stride, key_width))
     }
 }
@@ -144,16 +144,16 @@ pub(crate) fn overflow_frame(frames: FrameView<'_>, head: &Head, lpn: u32) -> Fr
 
 /// Where the entry for a hash lies in a directory of that depth.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "depths end far below 32")]
 pub(crate) const fn directory_index(hash: u64, depth: u8) -> usize {
-    if depth == 0 { 0 } else { (hash >> (64 - (depth & 63))) as usize }
+    // In two steps, as no shift by 64 is possible.
+    (hash >> 1 >> (63 - (depth & 63))) as usize
 }
 
 /// The frame in an entry of the directory.
 #[inline]
 pub(crate) fn directory_entry(frames: FrameView<'_>, head: &Head, index: usize) -> FrameId {
     if head.depth <= INLINE_DEPTH_MAX {
-        return FrameId(head.inline.get(index).map_or(0, |frame| frame.get()));
+        return FrameId(head.inline.get(index % head.inline.len()).map_or(0, |frame| frame.get()));
     }
     FrameId(frames.u32(FrameId(head.directory.get()), index * 4))
 }

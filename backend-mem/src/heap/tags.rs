@@ -97,16 +97,16 @@ impl Vector {
     }
 }
 
-/// Asks for the cache line that holds the first byte.
+/// Asks for the cache line at an address, which may be any.
 #[inline]
-pub(super) fn prefetch(bytes: &[u8]) {
+pub(super) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86_64 has SSE; a prefetch reads nothing that the program sees.
     unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(bytes.as_ptr().cast());
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
+    let _ = address;
 }
 
 #[cfg(test)]

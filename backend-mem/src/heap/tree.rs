@@ -42,9 +42,9 @@ fn note(path: &mut Path, lpn: u32, child: usize) {
 #[inline]
 fn prefetch_search(frame: &[u8]) {
     let (front, _) = frame.split_at(frame.len() / 4);
-    front.chunks(LINE).for_each(prefetch);
+    front.chunks(LINE).for_each(|line| prefetch(line.as_ptr()));
     if let Some(prefix) = frame.last_chunk::<LINE>() {
-        prefetch(prefix);
+        prefetch(prefix.as_ptr());
     }
 }
 

@@ -58,6 +58,12 @@ impl<K: Codec, N: Namespace> Entries<K, N> {
         N::encoded::<K, R>(key, |hash, bytes| with(key_group_of_hash(hash, self.max_parallelism), bytes))
     }
 
+    /// Whether all keys have one size, as the shortest way to an entry demands. Known when a program is compiled.
+    #[inline]
+    pub(super) fn has_keys_of_one_size() -> bool {
+        N::key_id::<K>().width.is_some()
+    }
+
     /// What `with` makes of the value of a key.
     #[inline]
     pub(crate) fn read<'h, A: ArenaHandle, R>(

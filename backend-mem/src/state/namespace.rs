@@ -64,6 +64,7 @@ impl<N: Decode> DecodeNamespace for N {
 impl Namespace for () {
     type Key<'a, K: Codec> = &'a K::Item;
 
+    #[inline]
     fn key_id<K: Codec>() -> CodecId<'static> {
         K::ID
     }
@@ -77,6 +78,7 @@ impl Namespace for () {
 impl<N: Codec> Namespace for N {
     type Key<'a, K: Codec> = (&'a K::Item, &'a N::Item);
 
+    #[inline]
     fn key_id<K: Codec>() -> CodecId<'static> {
         CodecId {
             name: const { &Name::new("", &[K::ID, N::ID]) }.as_str(),

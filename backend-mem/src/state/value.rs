@@ -9,7 +9,7 @@ use super::expiry::{At, Expiry, Never, TimeToLive};
 use super::{Entries, Namespace, StateError};
 use crate::arena::ArenaHandle;
 use crate::codec::{Codec, Decode};
-use crate::heap::{Heap, Slot, Sought, StateId, Value};
+use crate::heap::{Direct, Heap, Located, Slot, StateId, Value};
 
 /// How many places [`ValueState::get_many`] asks for at the same time: about as many as a core can wait for.
 const BATCH: usize = 16;
@@ -82,18 +82,23 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         keys: &[N::Key<'_, K>],
         mut each: impl FnMut(Option<V::Owned>),
     ) -> Result<(), StateError> {
+        let shortcut = heap.shortcut(self.entries.id());
         for keys in keys.chunks(BATCH) {
-            let mut sought = heapless::Vec::<Sought<'_>, BATCH>::new();
+            let mut places = heapless::Vec::<Option<Located<'_>>, BATCH>::new();
             for key in keys {
-                let place =
-                    self.entries.at(*key, |group, key| heap.seek(self.entries.id(), group, key))??;
-                let pushed = sought.push(place);
+                let place = self.entries.at(*key, |group, key| shortcut?.locate(group, key))?;
+                place.iter().for_each(|place| place.prefetch());
+                let pushed = places.push(place);
                 debug_assert!(pushed.is_ok(), "a chunk has no more keys than a batch");
             }
-            for (key, place) in keys.iter().zip(sought) {
-                let decode = |value: Value<'_>| V::decode(&value);
-                let value = self.entries.at(*key, |_, key| heap.read_sought(place, key, decode))?;
-                each(value.transpose()?);
+            for (key, place) in keys.iter().zip(&places) {
+                let found =
+                    self.entries.at(*key, |_, key| place.map_or(Direct::Unknown, |place| place.find(key)))?;
+                each(match found {
+                    Direct::Found(value) => Some(V::decode(&Value::inline(value))?),
+                    Direct::Absent => None,
+                    Direct::Unknown => self.read(heap, *key)?,
+                });
             }
         }
         Ok(())
@@ -138,6 +143,23 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
         heap: &Heap<A>,
         key: N::Key<'_, K>,
     ) -> Result<Option<V::Owned>, StateError> {
+        if !Entries::<K, N>::has_keys_of_one_size() {
+            return self.read_far(heap, key);
+        }
+        match self.entries.at(key, |group, key| heap.look_up(self.entries.id(), group, key))? {
+            Direct::Found(value) => self.decoded(Value::inline(value)),
+            Direct::Absent => Ok(None),
+            Direct::Unknown => self.read_far(heap, key),
+        }
+    }
+
+    /// The same by the long way.
+    #[inline(never)]
+    fn read_far<A: ArenaHandle>(
+        &self,
+        heap: &Heap<A>,
+        key: N::Key<'_, K>,
+    ) -> Result<Option<V::Owned>, StateError> {
         let value = self.entries.read(heap, key, |stored| self.decoded(stored))?;
         Ok(value.transpose()?.flatten())
     }
@@ -160,41 +182,54 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
     ///
     /// # Errors
     /// As [`Self::put`], or bytes that are not the codec's; the old value stays.
+    #[inline]
     pub fn update<A: ArenaHandle>(
         &self,
         heap: &mut Heap<A>,
         key: N::Key<'_, K>,
         change: impl FnOnce(Option<V::Owned>) -> V::Owned,
     ) -> Result<(), StateError> {
-        self.entries.at(key, |group, key| match heap.slot_mut(self.entries.id(), group, key)? {
-            Slot::Here(place) => {
-                let changed = change(self.decoded(Value::inline(place))?);
-                let in_place = |bytes: &[u8]| replace(place, bytes);
-                if self.expiry.encoded::<V, _>(V::borrow(&changed), in_place)? {
-                    return Ok(());
-                }
-                self.put_at(heap, group, key, &changed)
-            }
-            Slot::Elsewhere => {
-                let stored = heap.get(self.entries.id(), group, key)?;
-                let changed = change(stored.map_or(Ok(None), |stored| self.decoded(stored))?);
-                self.put_at(heap, group, key, &changed)
-            }
-            Slot::Absent => self.put_at(heap, group, key, &change(None)),
-        })?
+        if !Entries::<K, N>::has_keys_of_one_size() {
+            return self.update_far(heap, key, change);
+        }
+        let place = self.entries.at(key, |group, key| heap.direct_mut(self.entries.id(), group, key))?;
+        let Some(place) = place else { return self.update_far(heap, key, change) };
+        match self.change_in_place(place, change)? {
+            None => Ok(()),
+            Some(other_len) => self.put(heap, key, V::borrow(&other_len)),
+        }
     }
 
-    /// Sets the value of a stored key. Apart from [`Self::update`], whose usual way stays short without it.
+    /// Changes a value where it lies, or gives the new one, if it has another length.
+    #[inline]
+    fn change_in_place(
+        &self,
+        place: &mut [u8],
+        change: impl FnOnce(Option<V::Owned>) -> V::Owned,
+    ) -> Result<Option<V::Owned>, StateError> {
+        let changed = change(self.decoded(Value::inline(place))?);
+        let fits = self.expiry.encoded::<V, _>(V::borrow(&changed), |bytes| replace(place, bytes))?;
+        Ok((!fits).then_some(changed))
+    }
+
+    /// The same by the long way.
     #[inline(never)]
-    fn put_at<A: ArenaHandle>(
+    fn update_far<A: ArenaHandle>(
         &self,
         heap: &mut Heap<A>,
-        group: KeyGroup,
-        key: &[u8],
-        value: &V::Owned,
+        key: N::Key<'_, K>,
+        change: impl FnOnce(Option<V::Owned>) -> V::Owned,
     ) -> Result<(), StateError> {
-        let put = |value: &[u8]| heap.put(self.entries.id(), group, key, value);
-        Ok(self.expiry.encoded::<V, _>(V::borrow(value), put)??)
+        let id = self.entries.id();
+        let changed = self.entries.at(key, |group, key| {
+            let stored = match heap.slot_mut(id, group, key)? {
+                Slot::Here(place) => return self.change_in_place(place, change),
+                Slot::Elsewhere => heap.get(id, group, key)?,
+                Slot::Absent => None,
+            };
+            Ok(Some(change(stored.map_or(Ok(None), |stored| self.decoded(stored))?)))
+        })??;
+        changed.map_or(Ok(()), |changed| self.put(heap, key, V::borrow(&changed)))
     }
 
     /// Removes the value of a key and says whether there was one, expired or not.

@@ -61,7 +61,7 @@ pub(crate) fn check_records(bytes: &[u8], hasher: Hasher, shape: Option<Fixed>) 
         Layout::Records { .. } => None,
     };
     if own_shape != shape {
-        let slots = |shape: Option<Fixed>| shape.map_or(0, |fixed| fixed.slots as u64);
+        let slots = |shape: Option<Fixed>| shape.map_or(0, |fixed| fixed.slots() as u64);
         return Err(corrupt("slots of records of one size", 4, slots(shape), slots(own_shape)));
     }
     let (prefix, depth) = (page.header().hash_prefix.get(), u32::from(page.header().local_depth));

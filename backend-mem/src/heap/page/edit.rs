@@ -42,10 +42,10 @@ pub(in super::super) fn init(bytes: &mut [u8], identity: Identity, layout: Layou
             header.page_type = PAGE_TYPE_HASH.into();
             header.heap_top = u16::try_from(size).ok()?.into();
         }
-        Layout::Fixed(Fixed { stride, key_width, .. }) => {
+        Layout::Fixed(fixed) => {
             header.page_type = PAGE_TYPE_HASH_FIXED.into();
-            header.stride = u16::try_from(stride).ok()?.into();
-            header.key_width = u16::try_from(key_width).ok()?.into();
+            header.stride = u16::try_from(fixed.stride()).ok()?.into();
+            header.key_width = u16::try_from(fixed.key_width()).ok()?.into();
         }
     }
     bytes.get_mut(TAGS_OFFSET + slots..TAGS_OFFSET + tags_len(slots))?.fill(TAG_PADDING);
@@ -166,14 +166,14 @@ pub(in super::super) fn insert_fixed(
     value: &[u8],
 ) -> Option<usize> {
     let (header, _) = PageHeader::mut_from_prefix(bytes).ok()?;
-    let fits = key.len() == fixed.key_width && key.len() + value.len() == fixed.stride;
-    if !fits || usize::from(header.n_used.get()) >= slots_usable(fixed.slots) {
+    let fits = fixed.holds(key, value);
+    if !fits || usize::from(header.n_used.get()) >= slots_usable(fixed.slots()) {
         return None;
     }
     header.n_used += 1;
-    let slot = vacancy(bytes, fixed.slots, hash)?;
+    let slot = vacancy(bytes, fixed.slots(), hash)?;
     *bytes.get_mut(TAGS_OFFSET + slot)? = fingerprint(hash) | TAG_DIRTY;
-    let record = bytes.get_mut(fixed.slot_at(slot)..)?.get_mut(..fixed.stride)?;
+    let record = bytes.get_mut(fixed.slot_at(slot)..)?.get_mut(..fixed.stride())?;
     let (key_bytes, value_bytes) = record.split_at_mut_checked(key.len())?;
     key_bytes.copy_from_slice(key);
     value_bytes.copy_from_slice(value);

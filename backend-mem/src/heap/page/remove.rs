@@ -69,7 +69,7 @@ fn move_record(bytes: &mut [u8], layout: Layout, from: usize, to: usize) -> Opti
             let (low, high) = (from.min(to), from.max(to));
             let (before, behind) = bytes.split_at_mut_checked(high)?;
             let (low, high) =
-                (before.get_mut(low..)?.get_mut(..fixed.stride)?, behind.get_mut(..fixed.stride)?);
+                (before.get_mut(low..)?.get_mut(..fixed.stride())?, behind.get_mut(..fixed.stride())?);
             if from < to {
                 high.copy_from_slice(low);
             } else {

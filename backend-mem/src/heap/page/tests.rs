@@ -101,6 +101,42 @@ fn only_what_changed_since_the_snapshot_is_dirty() {
     check(&bytes);
 }
 
+/// Every key of one byte is looked for in both ways, in pages of few and of many slots, full and not.
+#[test]
+fn a_search_by_address_finds_what_a_search_by_the_header_finds() {
+    for (frame_size, value_width) in [(256, 40), (256, 0), (1024, 5), (4096, 13), (4096, 900)] {
+        let fixed = Fixed::new(frame_size, 1, value_width).unwrap();
+        let count = u8::try_from(slots_usable(fixed.slots())).unwrap();
+        let mut bytes = vec![0; frame_size];
+        init(&mut bytes, IDENTITY, Layout::Fixed(fixed)).unwrap();
+        let value = |key: u8| vec![key ^ 0x5a; value_width];
+        for key in 0..count {
+            insert_fixed(&mut bytes, fixed, HASHER.of(&[key]), &[key], &value(key)).unwrap();
+        }
+        thaw(&mut bytes, 9).unwrap();
+        for key in 0..=u8::MAX {
+            let hash = HASHER.of(&[key]);
+            let expected = (key < count).then(|| value(key));
+            assert_eq!(SlotPage::new(&bytes, &fixed).unwrap().find(hash, &[key]), expected.as_deref());
+            assert_eq!(slot_of(&bytes, &[key]).is_some(), expected.is_some());
+            assert_eq!(find_mut(&mut bytes, &fixed, hash, &[key]).map(|value| value.to_vec()), expected);
+            let dirty = |slot: usize| bytes[TAGS_OFFSET + slot] & TAG_DIRTY != 0;
+            assert!(slot_of(&bytes, &[key]).is_none_or(dirty), "what may be written counts as changed");
+        }
+        assert_eq!(SlotPage::new(&bytes, &fixed).unwrap().find(HASHER.of(&[1]), &[1, 0]), None);
+    }
+}
+
+#[test]
+fn a_page_too_short_for_its_shape_is_not_searched() {
+    let fixed = Fixed::new(1024, 8, 8).unwrap();
+    let mut bytes = [0x01; 512];
+    assert!(SlotPage::new(&bytes, &fixed).is_none());
+    assert!(find_mut(&mut bytes, &fixed, 1, &[1; 8]).is_none());
+    assert!(SlotPage::new(&bytes, &Fixed::NONE).unwrap().find(1, &[]).is_none(), "a page of no slots");
+    assert!(SlotPage::new(&bytes[..64], &Fixed::NONE).is_none());
+}
+
 #[test]
 fn bytes_that_are_no_page_give_nothing() {
     for filler in [0_u8, 0x55, 0x7f, 0xff] {
