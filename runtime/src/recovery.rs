@@ -1,7 +1,10 @@
 //! Finds the checkpoint to go on from: the newest that verifies.
 
+use heapless::Vec as FixedVec;
 use slackwater_core::durable::{Disk, DiskError};
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::retained::{Recovery, RecoveryAction, RecoveryEvent, Verdict};
+use slackwater_core::time::Now;
 use slackwater_mem::segment::{RestoreCause, RestoreError, SegmentRef, verify_segment};
 
 use crate::blocking::Blocking;
@@ -125,27 +128,71 @@ fn segments(manifest: &Manifest) -> impl Iterator<Item = &SegmentRef> {
 pub fn find<D: Disk>(disk: &mut D, folder: &str) -> Result<Found, JobError> {
     let ids = checkpoint_ids(&mut Blocking::new(disk), folder).map_err(|e| JobError::disk(folder, e))?;
     let mut found = Found { last_id: ids.last().copied(), ..Found::default() };
+    let mut machine = Recovery::new();
     for id in ids.into_iter().rev() {
-        match read_manifest(disk, folder, id).map_err(|error| JobError::disk(folder, error))? {
-            None => found.incomplete.push(id),
-            Some(Err(reason)) => {
-                found.has_unreadable = true;
-                if found.newest.is_none() {
-                    found.passed_over.push(PassedOver { id, reason });
-                }
-            }
-            Some(Ok(_)) if found.newest.is_some() => found.retained.push(id),
-            Some(Ok(manifest)) => {
-                if let Some(reason) = first_damage(disk, folder, &manifest)? {
-                    found.passed_over.push(PassedOver { id, reason });
-                } else {
-                    found.retained.push(id);
-                    found.newest = Some(manifest);
-                }
-            }
-        }
+        let ordered = tell(&mut machine, RecoveryEvent::FolderFound(id))?;
+        let examined = examine(disk, folder, id, ordered.contains(&RecoveryAction::Verify(id)))?;
+        let actions = tell(&mut machine, RecoveryEvent::Examined(examined.verdict))?;
+        found.note(&actions, examined);
     }
     found.retained.reverse();
     found.incomplete.reverse();
     Ok(found)
+}
+
+type Actions = FixedVec<RecoveryAction, { Recovery::ACTIONS_MAX }>;
+
+fn tell(machine: &mut Recovery, event: RecoveryEvent) -> Result<Actions, JobError> {
+    let mut actions = Actions::new();
+    let told = machine.on_event(Now::default(), event, &mut actions);
+    told.map_err(|rejected| JobError::machine("recovery", rejected)).map(|()| actions)
+}
+
+/// What a look at a checkpoint has shown.
+struct Examined {
+    verdict: Verdict,
+    manifest: Option<Manifest>,
+    reason: String,
+}
+
+fn examine<D: Disk>(
+    disk: &mut D,
+    folder: &str,
+    id: CheckpointId,
+    is_verified: bool,
+) -> Result<Examined, JobError> {
+    let read = read_manifest(disk, folder, id).map_err(|error| JobError::disk(folder, error))?;
+    let manifest = match read {
+        None => {
+            return Ok(Examined { verdict: Verdict::Incomplete, manifest: None, reason: String::new() });
+        }
+        Some(Err(reason)) => {
+            return Ok(Examined { verdict: Verdict::Unreadable, manifest: None, reason });
+        }
+        Some(Ok(manifest)) => manifest,
+    };
+    let damage = if is_verified { first_damage(disk, folder, &manifest)? } else { None };
+    let verdict = if damage.is_some() { Verdict::Damaged } else { Verdict::Sound };
+    Ok(Examined { verdict, manifest: Some(manifest), reason: damage.unwrap_or_default() })
+}
+
+impl Found {
+    fn note(&mut self, actions: &[RecoveryAction], mut examined: Examined) {
+        for action in actions {
+            match *action {
+                RecoveryAction::Restore(id) => {
+                    self.retained.push(id);
+                    self.newest = examined.manifest.take();
+                }
+                RecoveryAction::Retain(id) => self.retained.push(id),
+                RecoveryAction::PassOver(id, _) => {
+                    let reason = std::mem::take(&mut examined.reason);
+                    self.passed_over.push(PassedOver { id, reason });
+                }
+                RecoveryAction::NoteRemains(id) => self.incomplete.push(id),
+                RecoveryAction::StopDeleting => self.has_unreadable = true,
+                RecoveryAction::Verify(_) | RecoveryAction::ReadManifest(_) => {}
+            }
+        }
+    }
 }
