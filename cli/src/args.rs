@@ -79,8 +79,8 @@ pub(crate) struct WordcountArgs {
     /// What is written: each word once at the end, or every change.
     #[arg(long, value_enum, default_value_t = EmitArg::Final)]
     pub(crate) emit: EmitArg,
-    /// Completed checkpoints that are kept, at least 2.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
+    /// Completed checkpoints that are kept, 2 to 512.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=512))]
     pub(crate) retain: u16,
     /// The most memory for keyed state, in MiB.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]

@@ -16,7 +16,7 @@ use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
 use crate::checkpoint::{Manifest, SubtaskPart, VertexPart};
 use crate::error::JobError;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
-use crate::retention::Retention;
+use crate::retention::{Leaving, Retention};
 use crate::shared::Shared;
 
 #[cfg(test)]
@@ -194,10 +194,11 @@ impl CoordinatorActor {
                 self.cause = Some(cause);
                 self.tell_machine(now, CoordinatorEvent::ManifestFailed(id))
             }
-            CoordinatorMail::Deleted(_, Ok(())) => Ok(()),
-            CoordinatorMail::Deleted(id, Err(error)) => {
-                self.shared.note(format!("checkpoint {id} could not be deleted: {error}"));
-                Ok(())
+            CoordinatorMail::Deleted(id, result) => {
+                if let Err(error) = result {
+                    self.shared.note(format!("checkpoint {id} could not be deleted: {error}"));
+                }
+                self.retention.deleted(id, result.is_ok())
             }
         }
     }
@@ -214,17 +215,18 @@ impl CoordinatorActor {
 
     /// The checkpoint is complete with its manifest; what is kept is known here, so storing it cannot fail.
     fn store(&mut self, now: Now, id: CheckpointId) -> Result<(), JobError> {
+        let mut leaving = Leaving::default();
         if let Some(manifest) = self.pending.remove(&id).and_then(|pending| pending.manifest) {
             // Commits of the first one that is finished cover all others, and no task reports them again.
             if manifest.is_finished && !matches!(self.end, End::Committing { .. }) {
                 let left = (0u16..).zip(&self.tasks).map(|(task, _)| TaskIndex(task)).collect();
                 self.end = End::Committing { id, left };
             }
-            self.retention.completed(id);
+            leaving = self.retention.completed(id)?;
         }
         self.shared.checkpoint_completed(id);
-        self.tell_machine(now, CoordinatorEvent::Stored { id, subsumed: None })?;
-        self.retention.take_deletions().into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
+        self.tell_machine(now, CoordinatorEvent::Stored { id, subsumed: leaving.subsumed })?;
+        leaving.deletions.into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
         Ok(())
     }
 

@@ -40,7 +40,7 @@ pub struct JobOptions {
     pub max_concurrent: u16,
     /// How many checkpoints in a row may fail before the job does.
     pub tolerable_failures: u32,
-    /// How many completed checkpoints are kept, at least 2.
+    /// How many completed checkpoints are kept, at least 2 and at most 512.
     pub retained: usize,
     /// The most memory that keyed state may take, in bytes, over all subtasks.
     pub memory_limit_bytes: u64,

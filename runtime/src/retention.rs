@@ -2,7 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use heapless::Vec as FixedVec;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::retained::{CheckpointKind, Retained, RetainedAction, RetainedEvent, RetentionPolicy};
+use slackwater_core::time::Now;
+
+use crate::error::JobError;
+
+/// Completed checkpoints, those being deleted included. They share no files.
+type Machine = Retained<1024, 0>;
+
+/// A job that ends leaves its checkpoints where they are.
+const KIND: CheckpointKind = CheckpointKind::Checkpoint(RetentionPolicy::RetainOnCancellation);
 
 /// Keeps the newest completed checkpoints and says which older ones to delete, and what aborted ones have
 /// left behind.
@@ -10,33 +21,57 @@ use slackwater_core::ids::CheckpointId;
 /// A manifest that cannot be read stops all deletion: nobody knows what it refers to.
 #[derive(Debug)]
 pub(crate) struct Retention {
-    keep: usize,
-    is_stopped: bool,
-    retained: BTreeSet<CheckpointId>,
+    machine: Box<Machine>,
+    /// Found at the start, too old to be known to the machine: they go with the first that leaves.
+    surplus: BTreeSet<CheckpointId>,
     /// Folders without a manifest.
     incomplete: BTreeSet<CheckpointId>,
 }
 
+/// What follows from an event.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving {
+    /// The newest checkpoint that is retained no longer.
+    pub(crate) subsumed: Option<CheckpointId>,
+    /// What to delete now, each once: completed checkpoints beyond the number kept, and remains of aborted ones that
+    /// are older than all that are kept.
+    pub(crate) deletions: BTreeSet<CheckpointId>,
+}
+
 impl Retention {
     /// Fewer than this many completed checkpoints are never kept: the newest may turn out damaged.
-    pub(crate) const KEEP_MIN: usize = 2;
+    const KEEP_MIN: usize = 2;
+    /// More than this many are never kept: as many again may be on their way out.
+    const KEEP_MAX: usize = 512;
 
     /// Keeps `keep` checkpoints, at least [`Self::KEEP_MIN`].
-    #[must_use]
-    pub(crate) fn new(keep: usize) -> Self {
-        let keep = keep.max(Self::KEEP_MIN);
-        Self { keep, is_stopped: false, retained: BTreeSet::new(), incomplete: BTreeSet::new() }
+    ///
+    /// # Errors
+    /// [`JobError::CapacityExceeded`] beyond [`Self::KEEP_MAX`].
+    pub(crate) fn new(keep: usize) -> Result<Self, JobError> {
+        if keep > Self::KEEP_MAX {
+            let (what, limit) = ("checkpoints to retain", Self::KEEP_MAX);
+            return Err(JobError::CapacityExceeded { what, wanted: keep, limit });
+        }
+        let machine = Machine::new(keep.max(Self::KEEP_MIN));
+        let machine = machine.map_err(|rejected| JobError::machine("retention", rejected))?;
+        Ok(Self { machine: Box::new(machine), surplus: BTreeSet::new(), incomplete: BTreeSet::new() })
+    }
+
+    /// Notes the complete checkpoints that are there at the start, oldest first.
+    pub(crate) fn recovered(&mut self, ids: &[CheckpointId]) -> Result<(), JobError> {
+        let (surplus, known) = ids.split_at(ids.len().saturating_sub(Self::KEEP_MAX));
+        self.surplus.extend(surplus);
+        known.iter().try_for_each(|&id| {
+            let event = RetainedEvent::CheckpointRecovered { id, kind: KIND };
+            self.tell(event).map(drop)
+        })
     }
 
     /// A manifest lies in the folder that cannot be read.
-    pub(crate) const fn found_unreadable(&mut self) {
-        self.is_stopped = true;
-    }
-
-    /// Notes a complete checkpoint.
-    pub(crate) fn completed(&mut self, id: CheckpointId) {
-        self.incomplete.remove(&id);
-        self.retained.insert(id);
+    pub(crate) fn found_unreadable(&mut self) -> Result<(), JobError> {
+        self.surplus.clear();
+        self.tell(RetainedEvent::UnreadableManifestFound).map(drop)
     }
 
     /// Notes a checkpoint that will never be complete.
@@ -44,69 +79,100 @@ impl Retention {
         self.incomplete.insert(id);
     }
 
-    /// The checkpoints to delete now, each once, oldest first: completed ones beyond the number kept, and
-    /// remains of aborted ones that are older than all that are kept.
-    pub(crate) fn take_deletions(&mut self) -> Vec<CheckpointId> {
-        let mut deletions = BTreeSet::new();
-        while !self.is_stopped && self.retained.len() > self.keep {
-            deletions.extend(self.retained.pop_first());
+    /// Notes a complete checkpoint.
+    pub(crate) fn completed(&mut self, id: CheckpointId) -> Result<Leaving, JobError> {
+        self.incomplete.remove(&id);
+        self.tell(RetainedEvent::CheckpointCompleted { id, kind: KIND })
+    }
+
+    /// A checkpoint was deleted, or could not be.
+    pub(crate) fn deleted(&mut self, id: CheckpointId, is_gone: bool) -> Result<(), JobError> {
+        self.tell(RetainedEvent::DiscardEnded { id, manifest_gone: is_gone }).map(drop)
+    }
+
+    fn tell(&mut self, event: RetainedEvent) -> Result<Leaving, JobError> {
+        let mut leaving = Leaving::default();
+        let mut event = Some(event);
+        while let Some(next) = event.take() {
+            let mut actions = FixedVec::<_, { Machine::ACTIONS_MAX }>::new();
+            let told = self.machine.on_event(Now::default(), next, &mut actions);
+            told.map_err(|rejected| JobError::machine("retention", rejected))?;
+            for action in actions {
+                self.follow(action, &mut leaving);
+            }
+            event = self.machine.next_deadline(Now::default()).map(|_| RetainedEvent::DeadlineReached);
         }
-        if !self.is_stopped
-            && self.retained.len() == self.keep
-            && let Some(oldest) = self.retained.first()
-        {
-            let newer = self.incomplete.split_off(oldest);
-            deletions.extend(std::mem::replace(&mut self.incomplete, newer));
+        Ok(leaving)
+    }
+
+    fn follow(&mut self, action: RetainedAction, leaving: &mut Leaving) {
+        match action {
+            RetainedAction::NotifySubsumed(id) => leaving.subsumed = Some(id),
+            RetainedAction::DiscardCheckpoint(id) => {
+                leaving.deletions.append(&mut self.surplus);
+                leaving.deletions.insert(id);
+            }
+            RetainedAction::DiscardRemains { below } => {
+                let newer = self.incomplete.split_off(&below);
+                leaving.deletions.append(&mut std::mem::replace(&mut self.incomplete, newer));
+            }
+            RetainedAction::UseFile { .. } | RetainedAction::DeleteFile(_) => {}
         }
-        deletions.into_iter().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Retention;
+    use crate::error::JobError;
     use slackwater_core::ids::CheckpointId;
 
-    fn deleted(retention: &mut Retention) -> Vec<u64> {
-        retention.take_deletions().into_iter().map(|id| id.0).collect()
-    }
-
-    fn complete(retention: &mut Retention, ids: impl IntoIterator<Item = u64>) {
-        ids.into_iter().for_each(|id| retention.completed(CheckpointId(id)));
+    /// What goes when these complete.
+    fn complete(retention: &mut Retention, ids: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let deleted = ids.into_iter().flat_map(|id| retention.completed(CheckpointId(id)).unwrap().deletions);
+        deleted.map(|id| id.0).collect()
     }
 
     #[test]
     fn the_oldest_beyond_the_number_kept_go() {
-        let mut retention = Retention::new(3);
-        complete(&mut retention, 1..=5);
-        assert_eq!(deleted(&mut retention), [1, 2]);
-        assert!(deleted(&mut retention).is_empty(), "each once");
+        let mut retention = Retention::new(3).unwrap();
+        assert_eq!(complete(&mut retention, 1..=5), [1, 2]);
+        retention.deleted(CheckpointId(1), true).unwrap();
+        retention.deleted(CheckpointId(2), false).unwrap();
+        assert_eq!(complete(&mut retention, [6]), [3], "each once");
+        assert_eq!(retention.completed(CheckpointId(7)).unwrap().subsumed, Some(CheckpointId(4)));
     }
 
     #[test]
     fn two_are_kept_even_if_fewer_are_asked_for() {
-        let mut retention = Retention::new(0);
-        complete(&mut retention, 1..=3);
-        assert_eq!(deleted(&mut retention), [1]);
+        assert_eq!(complete(&mut Retention::new(0).unwrap(), 1..=3), [1]);
     }
 
     #[test]
     fn remains_go_when_all_that_is_kept_is_newer() {
-        let mut retention = Retention::new(2);
+        let mut retention = Retention::new(2).unwrap();
         retention.aborted(CheckpointId(2));
         retention.aborted(CheckpointId(5));
-        complete(&mut retention, [1, 3]);
-        assert!(deleted(&mut retention).is_empty());
-        complete(&mut retention, [4]);
-        assert_eq!(deleted(&mut retention), [1, 2]);
+        assert!(complete(&mut retention, [1, 3]).is_empty());
+        assert_eq!(complete(&mut retention, [4]), [1, 2]);
     }
 
     #[test]
     fn an_unreadable_manifest_stops_all_deletion() {
-        let mut retention = Retention::new(2);
-        retention.found_unreadable();
-        retention.aborted(CheckpointId(1));
-        complete(&mut retention, 2..=9);
-        assert!(deleted(&mut retention).is_empty());
+        let mut retention = Retention::new(2).unwrap();
+        retention.recovered(&[CheckpointId(1)]).unwrap();
+        retention.found_unreadable().unwrap();
+        retention.aborted(CheckpointId(2));
+        assert!(complete(&mut retention, 3..=9).is_empty());
+    }
+
+    #[test]
+    fn more_than_can_be_known_are_deleted_like_others() {
+        let mut retention = Retention::new(2).unwrap();
+        let ids: Vec<_> = (1..=2000).map(CheckpointId).collect();
+        retention.recovered(&ids).unwrap();
+        assert_eq!(complete(&mut retention, [2001]), (1..=1999).collect::<Vec<_>>());
+        let refused = Retention::new(513).err();
+        assert!(matches!(refused, Some(JobError::CapacityExceeded { limit: 512, .. })), "{refused:?}");
     }
 }

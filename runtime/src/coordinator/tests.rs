@@ -47,7 +47,7 @@ impl Bench {
                 is_finished: false,
                 vertices: vec![vertex],
             },
-            retention: Retention::new(3),
+            retention: Retention::new(3).unwrap(),
         });
         Self { actor: actor.unwrap(), mail, tasks, writer, shared, now: Now::default() }
     }

@@ -217,11 +217,11 @@ impl Wiring {
         sources: Vec<TaskIndex>,
         options: &JobOptions,
     ) -> Result<CoordinatorActor, JobError> {
-        let mut retention = Retention::new(options.retained);
-        found.retained.iter().for_each(|id| retention.completed(*id));
+        let mut retention = Retention::new(options.retained)?;
+        retention.recovered(&found.retained)?;
         found.incomplete.iter().for_each(|id| retention.aborted(*id));
         if found.has_unreadable {
-            retention.found_unreadable();
+            retention.found_unreadable()?;
         }
         CoordinatorActor::new(CoordinatorParts {
             options: CoordinatorOptions {
