@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use slackwater_core::gate::{ChannelSet, Gate, GateOptions};
 use slackwater_core::ids::{Barrier, TaskIndex};
-use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent};
+use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions};
 use slackwater_core::time::Now;
 
 use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
@@ -105,6 +105,7 @@ impl Task {
             wanted: channels,
             limit: ChannelSet::<CHANNEL_WORDS>::CAPACITY,
         })?;
+        let options = if channels == 0 { SubtaskOptions::SOURCE } else { SubtaskOptions::INNER };
         Ok(Self {
             name: parts.name,
             index: parts.index,
@@ -117,7 +118,7 @@ impl Task {
             shared: parts.shared,
             gate,
             blocked: ChannelSet::empty(),
-            machine: Machine::new(),
+            machine: Machine::new(options),
             orders: VecDeque::new(),
             parts: Parts::new(parts.is_drained),
             flow: Flow::New,

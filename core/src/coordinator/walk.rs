@@ -10,8 +10,7 @@ use super::{
 };
 use crate::gate::{Gate, GateAction, GateEvent, GateOptions};
 use crate::ids::{Barrier, ChannelIndex, CheckpointId, TaskIndex};
-use crate::reason::FailureReason;
-use crate::subtask::{Subtask, SubtaskAction, SubtaskEvent};
+use crate::subtask::{Part, PartSet, PartSizes, Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions};
 use crate::time::{Millis, Now};
 
 const SINK: usize = 2;
@@ -67,7 +66,9 @@ impl World {
             random: seed,
             at: 0,
             coordinator,
-            tasks: core::array::from_fn(|_| Subtask::new()),
+            tasks: core::array::from_fn(|task| {
+                Subtask::new(if task == SINK { SubtaskOptions::INNER } else { SubtaskOptions::SOURCE })
+            }),
             gate: Gate::<1>::new(2, GateOptions::ALIGNED).unwrap(),
             channels: Default::default(),
             messages: Vec::new(),
@@ -152,7 +153,7 @@ impl World {
         for action in out {
             match action {
                 GateAction::TriggerCheckpoint { barrier, alignment } => {
-                    self.task(SINK, SubtaskEvent::AlignmentCompleted { barrier, alignment });
+                    self.task(SINK, SubtaskEvent::CheckpointTriggered { barrier, alignment });
                 }
                 GateAction::AbortCheckpoint { id, reason } => {
                     self.task(SINK, SubtaskEvent::AlignmentAborted { id, reason });
@@ -193,15 +194,18 @@ impl World {
                 self.channels[task].push_back(Mark::Cancel(id));
             }
             SubtaskAction::SnapshotOperators(barrier) => {
-                self.task(task, SubtaskEvent::SnapshotTaken(barrier.id));
+                let parts = PartSet::only(Part::ManagedKeyed);
+                self.task(
+                    task,
+                    SubtaskEvent::SnapshotTaken { id: barrier.id, parts, since: self.now().monotonic },
+                );
             }
-            SubtaskAction::Persist(id) => {
-                let reason = FailureReason::CheckpointAsyncException;
+            SubtaskAction::Persist { id, .. } => {
                 let fails = self.draw(12) == 0;
                 let event = if fails {
-                    SubtaskEvent::PersistFailed { id, reason }
+                    SubtaskEvent::PersistFailed { id, reason: None }
                 } else {
-                    SubtaskEvent::Persisted(id)
+                    SubtaskEvent::PartPersisted { id, part: Part::ManagedKeyed, sizes: PartSizes::default() }
                 };
                 self.messages.push(Message::ToTask(task, event));
             }
@@ -218,12 +222,23 @@ impl World {
             }
             SubtaskAction::NotifyComplete(id) => assert!(self.complete.contains(&id.0)),
             SubtaskAction::NotifyAbort(id) => assert!(self.aborted.contains(&id.0)),
-            SubtaskAction::FailTask(id) => panic!("nothing failed at {id}"),
+            SubtaskAction::FailTask { id, failure } => panic!("nothing failed at {id}: {failure}"),
             SubtaskAction::PrepareOperators(_)
             | SubtaskAction::BroadcastBarrier(_)
             | SubtaskAction::BroadcastCancel(_)
             | SubtaskAction::CancelPersist(_)
+            | SubtaskAction::ReportIncomplete { .. }
             | SubtaskAction::NotifySubsume(_) => {}
+            SubtaskAction::InjectBarrier(_)
+            | SubtaskAction::EndData { .. }
+            | SubtaskAction::OvertakeOutputs(_)
+            | SubtaskAction::DropCapture(_)
+            | SubtaskAction::ReopenGateways(_)
+            | SubtaskAction::PersistInput(_)
+            | SubtaskAction::StoreLocalState(_)
+            | SubtaskAction::ConfirmLocalState(_)
+            | SubtaskAction::DropLocalState(_)
+            | SubtaskAction::Close => panic!("nothing asked for {action:?}"),
         }
     }
 

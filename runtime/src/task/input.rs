@@ -4,7 +4,6 @@ use heapless::Vec;
 use slackwater_core::coordinator::Notification;
 use slackwater_core::gate::{Gate, GateAction, GateEvent};
 use slackwater_core::ids::{Barrier, ChannelIndex, CheckpointId};
-use slackwater_core::reason::FailureReason;
 use slackwater_core::subtask::SubtaskEvent;
 
 use super::{Flow, MAIL_PER_STEP, Machine, Order, Task};
@@ -44,10 +43,7 @@ impl Task {
             }
             TaskMail::Persisted(id, Err(cause)) => {
                 self.parts.segment_failed(id, cause);
-                self.tell_machine(SubtaskEvent::PersistFailed {
-                    id,
-                    reason: FailureReason::CheckpointAsyncException,
-                })
+                self.tell_machine(SubtaskEvent::PersistFailed { id, reason: None })
             }
             TaskMail::Written(bytes) => {
                 self.head.chain().written(bytes);
@@ -90,7 +86,7 @@ impl Task {
         self.tell_gate(GateEvent::CancelArrived { channel, checkpoint })
     }
 
-    fn tell_gate(&mut self, event: GateEvent) -> Result<(), JobError> {
+    pub(super) fn tell_gate(&mut self, event: GateEvent) -> Result<(), JobError> {
         let mut actions = GateActions::new();
         let told = self.gate.on_event(self.cx.now, event, &mut actions);
         told.map_err(|rejected| JobError::machine(&self.name, rejected))?;
@@ -106,7 +102,7 @@ impl Task {
                     });
                 }
                 GateAction::TriggerCheckpoint { barrier, alignment } => {
-                    self.tell_machine(SubtaskEvent::AlignmentCompleted { barrier, alignment })?;
+                    self.tell_machine(SubtaskEvent::CheckpointTriggered { barrier, alignment })?;
                 }
                 GateAction::AbortCheckpoint { id, reason } => {
                     self.tell_machine(SubtaskEvent::AlignmentAborted { id, reason })?;

@@ -2,9 +2,10 @@
 //! again in the next step, and nothing else is taken before it is done.
 
 use slackwater_core::durable::DiskError;
+use slackwater_core::gate::GateEvent;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::reason::FailureReason;
-use slackwater_core::subtask::{SubtaskAction, SubtaskEvent};
+use slackwater_core::subtask::{Part, PartSet, SubtaskAction, SubtaskEvent};
 
 use slackwater_mem::HeapError;
 
@@ -13,6 +14,9 @@ use super::{Flow, Order, Task};
 use crate::channel::Mark;
 use crate::error::JobError;
 use crate::mail::{CoordinatorMail, WriterMail};
+
+/// What a subtask persists, segment and sealed output together, is one part for the machine.
+const PART: Part = Part::ManagedKeyed;
 
 impl Task {
     /// Carries out orders until one has to wait. True if any was carried out.
@@ -41,7 +45,8 @@ impl Task {
         }
         // One seal can make several checkpoints durable: nothing else would call for the others.
         while let Some(id) = self.newly_durable() {
-            self.tell_machine(SubtaskEvent::Persisted(id))?;
+            let sizes = self.parts.sizes(id);
+            self.tell_machine(SubtaskEvent::PartPersisted { id, part: PART, sizes })?;
             self.do_orders()?;
         }
         Ok(())
@@ -67,17 +72,18 @@ impl Task {
         match action {
             // Half-filled batches go out with the barrier.
             SubtaskAction::PrepareOperators(_) | SubtaskAction::NotifySubsume(_) => {}
+            SubtaskAction::InjectBarrier(barrier) => self.tell_gate(GateEvent::BarrierInjected(barrier))?,
             SubtaskAction::BroadcastBarrier(barrier) => {
                 return Ok(self.head.chain().send(Mark::Barrier(barrier)));
             }
             SubtaskAction::SnapshotOperators(barrier) => self.snapshot(barrier.id)?,
             SubtaskAction::BroadcastCancel(id) => self.head.chain().cancel(id),
-            SubtaskAction::Persist(id) => self.persist(id)?,
+            SubtaskAction::Persist { id, parts: _ } => self.persist(id)?,
             SubtaskAction::CancelPersist(id) => {
                 self.parts.forget(id);
                 self.writer.send(WriterMail::Abandon { id, task: self.index });
             }
-            SubtaskAction::Acknowledge { id, alignment: _ } => {
+            SubtaskAction::Acknowledge { id, .. } => {
                 let (task, part) = (self.index, self.parts.acknowledge(id));
                 self.coordinator.send(CoordinatorMail::Acknowledge { id, task, part });
             }
@@ -87,9 +93,21 @@ impl Task {
                 self.parts.forget(id);
                 self.head.chain().abort(id);
             }
-            SubtaskAction::FailTask(id) => {
-                return Err(self.failed(format!("checkpoint {id} could not be taken")));
+            SubtaskAction::FailTask { id, failure } => {
+                return Err(self.failed(format!("checkpoint {id} ended the task: {failure}")));
             }
+            // Nobody wants to know.
+            SubtaskAction::ReportIncomplete { .. } => {}
+            // What this subtask is like, and what the coordinator asks for, gives no reason for these.
+            SubtaskAction::EndData { .. }
+            | SubtaskAction::OvertakeOutputs(_)
+            | SubtaskAction::DropCapture(_)
+            | SubtaskAction::ReopenGateways(_)
+            | SubtaskAction::PersistInput(_)
+            | SubtaskAction::StoreLocalState(_)
+            | SubtaskAction::ConfirmLocalState(_)
+            | SubtaskAction::DropLocalState(_)
+            | SubtaskAction::Close => return Err(self.failed(format!("cannot be done here: {action:?}"))),
         }
         Ok(true)
     }
@@ -106,7 +124,8 @@ impl Task {
             Err(error) => return Err(self.failed(error.to_string())),
         };
         self.parts.take(id, frozen, states);
-        self.tell_machine(SubtaskEvent::SnapshotTaken(id))
+        let (parts, since) = (PartSet::only(PART), self.cx.now.monotonic);
+        self.tell_machine(SubtaskEvent::SnapshotTaken { id, parts, since })
     }
 
     fn persist(&mut self, id: CheckpointId) -> Result<(), JobError> {
@@ -116,8 +135,7 @@ impl Task {
             }
             Frozen::Nothing => {}
             Frozen::Refused => {
-                let reason = FailureReason::CheckpointAsyncException;
-                self.tell_machine(SubtaskEvent::PersistFailed { id, reason })?;
+                self.tell_machine(SubtaskEvent::PersistFailed { id, reason: None })?;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::subtask::PartSizes;
 
 use crate::checkpoint::{InlineState, SubtaskPart};
 use slackwater_mem::Snapshot;
@@ -95,6 +96,13 @@ impl Parts {
             .find(|(id, taken)| taken.is_awaited && taken.segment != Segment::Awaited && is_sealed(**id))?;
         taken.is_awaited = false;
         Some(*id)
+    }
+
+    /// How large the segment is.
+    pub(super) fn sizes(&self, id: CheckpointId) -> PartSizes {
+        let segment = self.taken.get(&id).and_then(|taken| taken.part.segment.as_ref());
+        let bytes = segment.map_or(0, |segment| segment.used_len);
+        PartSizes { written_bytes: bytes, state_bytes: bytes }
     }
 
     /// Takes the part out, for the coordinator.

@@ -13,7 +13,9 @@ use slackwater_core::key_group::{
     hash_of_str, key_group_of_hash, range_of_subtask, subtask_of_key_group,
 };
 use slackwater_core::reason::FailureReason;
-use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent};
+use slackwater_core::subtask::{
+    Part, PartSet, PartSizes, Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions,
+};
 use slackwater_core::time::Millis;
 
 use crate::data::{Data, used};
@@ -65,7 +67,14 @@ pub(crate) fn stash(data: &mut Data) -> u32 {
 }
 
 pub(crate) fn subtask(data: &mut Data) -> u32 {
-    let mut subtask = Subtask::<3>::new();
+    let options = SubtaskOptions {
+        has_inputs: data.bit(),
+        checkpoints_after_end: data.bit(),
+        has_coordinators: data.bit(),
+        keeps_local_state: data.bit(),
+        ..SubtaskOptions::INNER
+    };
+    let mut subtask = Subtask::<3>::new(options);
     let mut actions = Vec::<SubtaskAction, 16>::new();
     let mut sum = 0u32;
     for _ in 0..EVENTS {
@@ -83,19 +92,31 @@ fn subtask_event(data: &mut Data) -> SubtaskEvent {
         start_delay: Millis(data.long()),
         ..AlignmentMetrics::ZERO
     };
-    match data.word() & 15 {
+    let (id, parts) = (data.id(), PartSet::only(Part::ManagedKeyed).with(Part::Transactions));
+    match data.word() & 31 {
         0 => SubtaskEvent::Started,
         1 => SubtaskEvent::Stopped,
         2 => SubtaskEvent::TriggerReceived(data.barrier()),
-        3 => SubtaskEvent::AlignmentAborted { id: data.id(), reason: reason(data) },
-        4 => SubtaskEvent::SnapshotTaken(data.id()),
-        5 => SubtaskEvent::SnapshotFailed(data.id()),
-        6 => SubtaskEvent::Persisted(data.id()),
-        7 => SubtaskEvent::PersistFailed { id: data.id(), reason: reason(data) },
-        8 => SubtaskEvent::AbortNotified { id: data.id(), latest_completed: data.bit().then(|| data.id()) },
-        9 => SubtaskEvent::CompleteNotified(data.id()),
-        10 => SubtaskEvent::SubsumeNotified(data.id()),
-        _ => SubtaskEvent::AlignmentCompleted { barrier: data.barrier(), alignment },
+        3 => SubtaskEvent::AlignmentAborted { id, reason: reason(data) },
+        4 => SubtaskEvent::SnapshotTaken { id, parts, since: Millis(data.long()) },
+        5 => SubtaskEvent::SnapshotFailed(id),
+        6 => SubtaskEvent::PartPersisted {
+            id,
+            part: Part::ManagedKeyed,
+            sizes: PartSizes { written_bytes: data.long(), state_bytes: data.long() },
+        },
+        7 => SubtaskEvent::PersistFailed { id, reason: data.bit().then(|| reason(data)) },
+        8 => SubtaskEvent::AbortNotified { id, latest_completed: data.bit().then(|| data.id()) },
+        9 => SubtaskEvent::CompleteNotified(id),
+        10 => SubtaskEvent::SubsumeNotified(id),
+        11 => SubtaskEvent::InputsFinished,
+        12 => SubtaskEvent::DataEnded { drained: data.bit() },
+        13 => SubtaskEvent::OutputsConsumed,
+        14 => SubtaskEvent::InputCaptured { id, alignment },
+        15 => SubtaskEvent::NotificationFailed(id),
+        16 => SubtaskEvent::DeadlineReached,
+        17 => SubtaskEvent::CheckpointInduced(data.barrier()),
+        _ => SubtaskEvent::CheckpointTriggered { barrier: data.barrier(), alignment },
     }
 }
 
