@@ -24,6 +24,7 @@ pub mod queue;
 pub mod reason;
 mod recent_ids;
 pub mod retained;
+pub mod stop;
 pub mod subtask;
 #[doc(hidden)]
 pub mod sync;

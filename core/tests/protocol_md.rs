@@ -31,7 +31,6 @@ const OPEN_SECTIONS: &[&str] = &[
     "1",  // trigger
     "2",  // pending
     "3",  // failures
-    "6",  // subtask
     "13", // statistics
 ];
 
