@@ -6,6 +6,7 @@
 #![no_std]
 #![expect(unsafe_code, reason = "functions that the linker finds by name")]
 
+mod channels;
 mod data;
 mod decoders;
 mod encoders;
@@ -63,6 +64,9 @@ firmware! {
     firmware_gate => machines::gate,
     firmware_stash => machines::stash,
     firmware_subtask => machines::subtask,
+    firmware_capture => channels::capture,
+    firmware_edges => channels::edges,
+    firmware_replay => channels::replay,
     firmware_coordinator => machines::coordinator,
     firmware_key_groups => machines::key_groups,
     firmware_assignment => machines::assignment,

@@ -18,7 +18,7 @@ pub(crate) fn ring(data: &mut Data) -> u32 {
         let place = (data.barrier(), Position(usize::from(data.short())));
         let control = Control { announced: Some(place), overtaking: Some(place), cancelled: Some(data.id()) };
         producer.publish(control);
-        sum ^= used(&pushed) ^ used(&consumer.control()) ^ used(&consumer.peek());
+        sum ^= used(&pushed) ^ used(&consumer.look()) ^ used(&consumer.peek());
         let end = Position(usize::from(data.short()));
         sum ^= consumer.pending_until(end).fold(0, |sum, item| sum ^ used(item));
         sum ^= used(&producer.has_room()) ^ used(&consumer.len());
