@@ -3,8 +3,8 @@
 //!
 //! Capture happens on the receiving side only. The channel is one queue, so what a barrier has overtaken is what lies
 //! between the subtask and the barrier's place in it. When the gate takes a checkpoint without having seen every
-//! barrier, it says [`Started`](ChannelStateEvent::Started); from then on whatever is taken from a channel is written
-//! first, until the channel's barrier is seen. Each item is written once: a channel remembers up to where it is
+//! barrier, the capture is [`Started`](ChannelStateEvent::Started); from then on whatever is taken from a channel is
+//! written first, until the channel's barrier is seen. Each item is written once: a channel remembers up to where it is
 //! captured. The work of an event is bounded by `CHANNELS`.
 //!
 //! The machine knows places only, not items, so three things are the caller's:
@@ -50,7 +50,8 @@ pub use shared_file::SharedFile;
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelStateEvent {
-    /// The gate takes a checkpoint now; records before barriers that are still to come belong to it.
+    /// The gate takes a checkpoint now ([`GateAction::StartCapture`](crate::gate::GateAction::StartCapture)); records
+    /// before barriers that are still to come belong to it.
     Started(CheckpointId),
     /// What waits in a channel.
     QueueSeen {
@@ -79,9 +80,10 @@ pub enum ChannelStateEvent {
         /// Its place.
         at: Position,
     },
-    /// The gate has every barrier of a checkpoint.
+    /// The gate has every barrier of a checkpoint ([`GateAction::StopCapture`](crate::gate::GateAction::StopCapture)).
     Stopped(CheckpointId),
-    /// A checkpoint was given up by the gate or by the coordinator.
+    /// A checkpoint was given up by the coordinator, or by the gate
+    /// ([`GateAction::DropCapture`](crate::gate::GateAction::DropCapture)).
     Aborted(CheckpointId),
     /// What was captured could not be written.
     WriteFailed {

@@ -429,16 +429,14 @@ struct Found {
 
 /// Records, a barrier in one of three ways, and a record behind it. A barrier that stays in its place may be announced
 /// late or never.
-const SCRIPTS: [&[Sent]; 9] = [
+const SCRIPTS: [&[Sent]; 7] = [
     &[Overtake, Record(1)],
     &[Barrier, Announce, Record(1)],
-    &[Barrier, Record(1)],
     &[Record(1), Overtake, Record(2)],
     &[Record(1), Barrier, Announce, Record(2)],
     &[Record(1), Barrier, Record(2)],
     &[Record(1), Record(2), Overtake, Record(3)],
     &[Record(1), Record(2), Barrier, Record(3), Announce],
-    &[Record(1), Record(2), Barrier, Record(3)],
 ];
 
 fn explore_all(fault: Option<Fault>) -> Result<Found, String> {
@@ -455,7 +453,7 @@ fn explore_all(fault: Option<Fault>) -> Result<Found, String> {
 #[test]
 fn u14_each_record_is_in_the_state_or_captured_or_behind_the_barrier_in_every_interleaving() {
     let found = explore_all(None).unwrap();
-    assert!(found.states > 100_000 && found.cuts > 300 && found.captures > 200, "{found:?}");
+    assert!(found.states > 80_000 && found.cuts > 200 && found.captures > 100, "{found:?}");
 }
 
 #[test]

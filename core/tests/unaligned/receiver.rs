@@ -37,6 +37,8 @@ struct Input<Q: Share> {
     called: Option<CheckpointId>,
     is_blocked: bool,
     has_ended: bool,
+    /// What was in flight when the restored checkpoint was taken.
+    recovered: VecDeque<u32>,
 }
 
 pub(crate) struct Receiver<Q: Share> {
@@ -59,8 +61,14 @@ fn index_of(channel: ChannelIndex) -> usize {
 impl<const SLOTS: usize, Q: Share<Target = Queue<Item, SLOTS>>> Receiver<Q> {
     pub(crate) fn new(consumers: Vec<Consumer<Q>>, options: GateOptions) -> Self {
         let count = u16::try_from(consumers.len()).unwrap();
-        let input =
-            |consumer| Input { consumer, announced: None, called: None, is_blocked: false, has_ended: false };
+        let input = |consumer| Input {
+            consumer,
+            announced: None,
+            called: None,
+            is_blocked: false,
+            has_ended: false,
+            recovered: VecDeque::new(),
+        };
         Self {
             gate: Gate::new(count, options).unwrap(),
             state: Capture::new(count).unwrap(),
@@ -74,6 +82,29 @@ impl<const SLOTS: usize, Q: Share<Target = Queue<Item, SLOTS>>> Receiver<Q> {
         }
     }
 
+    /// Goes back to `cut`, with what was captured still to replay.
+    #[cfg(not(slackwater_loom))]
+    pub(crate) fn restore(&mut self, cut: &Cut) {
+        self.processed.clone_from(&cut.state);
+        let parts: Vec<_> = cut.captured.iter().map(|records| u16::from(!records.is_empty())).collect();
+        self.state = Capture::recovering(&parts).unwrap();
+        for (input, captured) in self.inputs.iter_mut().zip(&cut.captured) {
+            input.recovered.extend(captured);
+        }
+    }
+
+    /// Replays a record. Nothing new is looked at before everything has been replayed.
+    fn replay(&mut self, index: usize) -> bool {
+        let recovered = &mut self.inputs[index].recovered;
+        let Some(record) = recovered.pop_front() else { return false };
+        let is_last = recovered.is_empty();
+        self.processed[index].push(record);
+        if is_last {
+            self.tell_capture(ChannelStateEvent::Replayed(channel_index(index)));
+        }
+        true
+    }
+
     /// Looks at a channel without taking anything; gives the end of what waits and whether there was news.
     pub(crate) fn look(&mut self, index: usize) -> (Position, bool) {
         let (end, control) = self.inputs[index].consumer.look();
@@ -85,6 +116,9 @@ impl<const SLOTS: usize, Q: Share<Target = Queue<Item, SLOTS>>> Receiver<Q> {
 
     /// Looks at a channel and takes at most one item. False if nothing changed.
     pub(crate) fn visit(&mut self, index: usize) -> bool {
+        if self.state.is_replaying() {
+            return self.replay(index);
+        }
         let is_abandoned = self.inputs[index].consumer.is_abandoned();
         let (end, has_news) = self.look(index);
         let input = &mut self.inputs[index];
@@ -247,7 +281,7 @@ impl<const SLOTS: usize, Q: Share<Target = Queue<Item, SLOTS>>> Receiver<Q> {
                 self.cuts.remove(&id.0);
             }
             ChannelStateAction::Decline { id, reason } => self.aborted.push((id.0, reason)),
-            ChannelStateAction::Run => panic!("nothing is replayed"),
+            ChannelStateAction::Run => assert!(self.inputs.iter().all(|input| input.recovered.is_empty())),
         }
     }
 
