@@ -28,6 +28,8 @@ mod abort;
 mod action;
 mod checkpoint;
 mod completion;
+#[cfg(test)]
+mod enumeration;
 mod event;
 mod failures;
 mod finished;
@@ -38,7 +40,9 @@ mod options;
 mod plan;
 mod requests;
 mod schedule;
+pub mod statistics;
 mod steps;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod trigger;
@@ -57,9 +61,10 @@ pub use hooks::{HookRestore, Hooks, InvalidHooks};
 pub use options::{CoordinatorOptions, InvalidOptions};
 use requests::Requests;
 use schedule::Schedule;
+use tasks::Tasks;
 
 use crate::bit_set::BitSet;
-use crate::ids::{CheckpointId, TaskIndex};
+use crate::ids::CheckpointId;
 use crate::machine::{self, Admission, Rejected, first_broken};
 use crate::recent_ids::RecentIds;
 use crate::time::{Millis, Now};
@@ -103,16 +108,6 @@ pub struct Coordinator<
     /// The next checkpoint shares nothing with what the job was restored from (rule V8).
     force_full: bool,
     has_base: bool,
-}
-
-/// What is known of the tasks' executions.
-#[derive(Clone, Debug)]
-struct Tasks<const TASK_WORDS: usize> {
-    all: TaskSet<TASK_WORDS>,
-    sources: TaskSet<TASK_WORDS>,
-    running: TaskSet<TASK_WORDS>,
-    finished: TaskSet<TASK_WORDS>,
-    attempts: [[u16; 32]; TASK_WORDS],
 }
 
 impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph<TASK_WORDS>>
@@ -274,39 +269,5 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
             ("CI8", self.requests.is_sorted()),
             ("CI9", self.tasks.running.is_disjoint(&self.tasks.finished)),
         ])
-    }
-}
-
-impl<const TASK_WORDS: usize> Tasks<TASK_WORDS> {
-    fn of(graph: &impl Graph<TASK_WORDS>) -> Self {
-        let all = graph.tasks();
-        Self {
-            all,
-            sources: all.iter().filter(|task| graph.predecessors(TaskIndex(*task)).is_empty()).collect(),
-            running: TaskSet::empty(),
-            finished: TaskSet::empty(),
-            attempts: [[0; 32]; TASK_WORDS],
-        }
-    }
-
-    fn attempt_mut(&mut self, task: TaskIndex) -> Option<&mut u16> {
-        self.attempts.get_mut(usize::from(task.0 / 32))?.get_mut(usize::from(task.0 % 32))
-    }
-
-    fn number(&self, task: TaskIndex) -> Option<u16> {
-        self.attempts.get(usize::from(task.0 / 32))?.get(usize::from(task.0 % 32)).copied()
-    }
-
-    fn is_current(&self, attempt: Attempt) -> bool {
-        self.number(attempt.task) == Some(attempt.number)
-    }
-
-    fn is_replaced(&self, attempt: Attempt) -> bool {
-        self.number(attempt.task).is_some_and(|number| attempt.number < number)
-    }
-
-    /// Whether some execution is pending (rule T6).
-    fn has_pending(&self) -> bool {
-        !self.all.is_subset(&self.running.union(&self.finished))
     }
 }
