@@ -38,12 +38,16 @@ reasons! {
     PeriodicSchedulerShutdown = "PERIODIC_SCHEDULER_SHUTDOWN", preflight: true, counts: false;
     /// The queue of requests is full.
     TooManyCheckpointRequests = "TOO_MANY_CHECKPOINT_REQUESTS", preflight: true, counts: false;
+    /// As many checkpoints are pending as may be; requests wait for that here, so only the name is kept.
+    TooManyConcurrentCheckpoints = "TOO_MANY_CONCURRENT_CHECKPOINTS", preflight: true, counts: false;
     /// The last completion is too recent for a periodic request.
     MinimumTimeBetweenCheckpoints = "MINIMUM_TIME_BETWEEN_CHECKPOINTS", preflight: true, counts: false;
     /// A task that has to take part is not running.
     NotAllRequiredTasksRunning = "NOT_ALL_REQUIRED_TASKS_RUNNING", preflight: true, counts: false;
     /// The storage location could not be prepared or written.
     IoException = "IO_EXCEPTION", preflight: true, counts: true;
+    /// A savepoint was asked for while some running task has an output that blocks until it is complete.
+    BlockingOutputExist = "BLOCKING_OUTPUT_EXIST", preflight: true, counts: false;
     /// The asynchronous part of a task's snapshot failed.
     CheckpointAsyncException = "CHECKPOINT_ASYNC_EXCEPTION", preflight: false, counts: true;
     /// Another subtask that writes its records in flight to the same file has failed.
@@ -70,10 +74,14 @@ reasons! {
     CheckpointCoordinatorShutdown = "CHECKPOINT_COORDINATOR_SHUTDOWN", preflight: false, counts: false;
     /// The coordinator was suspended because the job left the running state.
     CheckpointCoordinatorSuspend = "CHECKPOINT_COORDINATOR_SUSPEND", preflight: false, counts: false;
+    /// A region of the job is restarted.
+    JobFailoverRegion = "JOB_FAILOVER_REGION", preflight: false, counts: false;
     /// A task died before it had acknowledged.
     TaskFailure = "TASK_FAILURE", preflight: false, counts: false;
     /// A task could not take the trigger.
     TaskCheckpointFailure = "TASK_CHECKPOINT_FAILURE", preflight: false, counts: false;
+    /// A notification was for a task that nobody knows.
+    UnknownTaskCheckpointNotificationFailure = "UNKNOWN_TASK_CHECKPOINT_NOTIFICATION_FAILURE", preflight: false, counts: false;
     /// All tasks had acknowledged, but the manifest could not be made durable. It counts, unlike in older releases
     /// of Flink (FLINK-32347): a job whose checkpoints all end so would go on unprotected for ever.
     FinalizeCheckpointFailure = "FINALIZE_CHECKPOINT_FAILURE", preflight: false, counts: true;
@@ -84,5 +92,27 @@ reasons! {
 impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::FailureReason;
+
+    #[test]
+    fn reasons_are_those_of_the_protocols_table() {
+        let rows = include_str!("../PROTOCOL.md").lines().filter_map(|line| line.strip_prefix("| `"));
+        let reasons = rows.filter_map(|row| {
+            let mut cells = row.split('|').map(str::trim);
+            let name = cells.next()?.trim_end_matches('`');
+            let mut is_yes = || cells.next().is_some_and(|cell| cell == "yes");
+            Some((name, is_yes(), is_yes()))
+        });
+        let known =
+            FailureReason::ALL.iter().map(|reason| (reason.name(), reason.is_preflight(), reason.counts()));
+        let (stated, known): (BTreeSet<_>, BTreeSet<_>) = (reasons.collect(), known.collect());
+        assert_eq!(stated, known);
     }
 }

@@ -167,7 +167,15 @@ impl World {
                 assert!(!record.acknowledged[task] && record.end == End::Open);
                 record.acknowledged[task] = true;
             }
-            _ => panic!("{action:?}: {:?}", self.log),
+            Action::RequestFailed { request: None, .. }
+            | Action::RequestRefused { request: None, .. }
+            | Action::DiscardLate { .. }
+            | Action::SnapshotOperatorCoordinators { .. }
+            | Action::TriggerHooks { .. }
+            | Action::RegisterShared { .. }
+            | Action::FailJob { .. }
+            | Action::RestoreHooks(_)
+            | Action::CloseHooks => panic!("{action:?}: {:?}", self.log),
         }
     }
 
@@ -238,27 +246,23 @@ impl World {
     }
 
     fn take(&mut self, event: Event) {
-        match event {
-            Event::CheckpointRequested { request, .. } => {
-                self.requests[usize::try_from(request.0).unwrap()].0 = true;
-            }
-            Event::LocationPrepared(id) | Event::LocationFailed { id, .. } => {
-                self.record(id).awaits_location = false;
-            }
-            Event::ManifestPersisted(id) | Event::ManifestFailed(id) => {
-                self.record(id).awaits_manifest = false;
-                self.record(id).is_durable = matches!(event, Event::ManifestPersisted(_));
-            }
-            Event::Stored { id, .. } => {
-                self.record(id).awaits_store = false;
-                self.record(id).is_stored = true;
-                self.stored = id.0;
-            }
-            Event::StoreFailed { id, .. } => self.record(id).awaits_store = false,
-            Event::CleaningEnded => self.cleaning -= 1,
-            Event::DeadlineReached => self.at += TIMEOUT.0,
-            _ => {}
+        if let Event::CheckpointRequested { request, .. } = event {
+            self.requests[usize::try_from(request.0).unwrap()].0 = true;
         }
+        if let Event::LocationPrepared(id) | Event::LocationFailed { id, .. } = event {
+            self.record(id).awaits_location = false;
+        }
+        if let Event::ManifestPersisted(id) | Event::ManifestFailed(id) = event {
+            self.record(id).awaits_manifest = false;
+            self.record(id).is_durable = matches!(event, Event::ManifestPersisted(_));
+        }
+        if let Event::Stored { id, .. } | Event::StoreFailed { id, .. } = event {
+            self.record(id).awaits_store = false;
+            self.record(id).is_stored = matches!(event, Event::Stored { .. });
+            self.stored = if self.record(id).is_stored { id.0 } else { self.stored };
+        }
+        self.cleaning -= u32::from(event == Event::CleaningEnded);
+        self.at += if event == Event::DeadlineReached { TIMEOUT.0 } else { 0 };
         self.send(event);
     }
 

@@ -119,7 +119,18 @@ fn t6_periodic_checkpoints_are_on_while_the_job_runs_and_no_task_is_pending() {
 }
 
 #[test]
-fn t7_t8_a_start_gives_up_what_is_pending_savepoints_too_and_draws_the_first_trigger() {
+fn t7_where_every_task_is_told_to_run_once_the_jobs_state_alone_decides() {
+    let mut bench = Bench::new(PERIODIC);
+    for at in 1..4 {
+        bench.send(at, JobStopped);
+        assert_eq!(bench.deadline(), None);
+        bench.send(at, JobStarted);
+        assert!(bench.deadline().is_some());
+    }
+}
+
+#[test]
+fn t8_a_start_gives_up_what_is_pending_savepoints_too_and_draws_the_first_trigger() {
     let mut drawn = BTreeSet::new();
     for seed in 0..400 {
         let options =
