@@ -14,50 +14,20 @@ use slackwater_core::coordinator::{
     Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, RequestKind, RequestToken,
     Sources, TaskReport, TaskState,
 };
-use slackwater_core::gate::{Gate, GateAction, GateEvent, GateOptions};
-use slackwater_core::ids::{Alignment, Barrier, ChannelIndex, CheckpointId, SnapshotKind, TaskIndex};
+use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::key_group::{MaxParallelism, hash_of_bytes, key_group_of_hash};
 use slackwater_core::queue::{Consumer, Full, Producer, Queue};
 use slackwater_core::time::{Millis, Now};
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
-    gate(&mut criterion);
     coordinator(&mut criterion);
     queue(&mut criterion);
     key_group(&mut criterion);
     criterion.final_summary();
 }
 
-const CHANNELS: u16 = 8;
 const NOW: Now = Now { monotonic: Millis(1_000), wall: Millis(50_000) };
-
-/// One iteration is a whole alignment: a barrier on each of 8 channels, the last of which triggers.
-fn gate(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("gate");
-    group.throughput(Throughput::Elements(CHANNELS.into()));
-    group.bench_function("align_8_channels", |bencher| {
-        let mut gate = Gate::<1>::new(CHANNELS, GateOptions::ALIGNED).unwrap();
-        let mut id = CheckpointId::FIRST;
-        bencher.iter(|| {
-            let triggered = align(&mut gate, id);
-            id = id.next();
-            triggered
-        });
-    });
-    group.finish();
-}
-
-fn align(gate: &mut Gate<1>, id: CheckpointId) -> GateAction<1> {
-    let barrier =
-        Barrier { id, triggered_at: NOW.wall, kind: SnapshotKind::Checkpoint, alignment: Alignment::Aligned };
-    let mut actions = heapless::Vec::<_, { Gate::<1>::ACTIONS_MAX }>::new();
-    for channel in (0..CHANNELS).map(ChannelIndex) {
-        actions.clear();
-        gate.on_event(NOW, GateEvent::BarrierArrived { channel, barrier }, &mut actions).unwrap();
-    }
-    *actions.iter().find(|action| matches!(action, GateAction::TriggerCheckpoint { .. })).unwrap()
-}
 
 const TASKS: u16 = 64;
 type Tasks64 = Coordinator<2, 2>;
