@@ -12,11 +12,11 @@
 //!
 //! # Invariants
 //! - RI1: each checkpoint is known once.
-//! - RI2: the newest checkpoint that is not a savepoint is retained, unless a savepoint with which a job stopped is the
-//!   latest.
+//! - RI2: the newest checkpoint that is not a savepoint is retained, as long as it was not subsumed by a savepoint with
+//!   which the job stopped.
 //! - RI3: files are in the order of their keys, and a key stands for at most one.
 //! - RI4: no file is used by a later checkpoint before an earlier one.
-//! - RI5: a file that is due to be deleted is our own, and no retained checkpoint may use it.
+//! - RI5: a file that is due to go is nobody else's, and no retained checkpoint may use it.
 
 mod base;
 mod cleaning;
@@ -55,7 +55,7 @@ pub struct FileToken(pub u64);
 pub enum Ownership {
     /// The job's: deleted when no checkpoint uses it.
     Own,
-    /// The job's, but it lies in the folder of the checkpoint that brought it along, which is not discarded before the
+    /// It lies in the folder of the checkpoint that brought it along and goes with it; that is not discarded before the
     /// file is unused (rule S20): a claimed savepoint's.
     InsideCheckpoint,
     /// Somebody else's, or of a checkpoint that is left in place: never deleted.
@@ -129,7 +129,7 @@ pub enum RetainedAction {
     },
     /// Tell the tasks that this checkpoint and those before it are no longer retained (rule P18).
     NotifySubsumed(CheckpointId),
-    /// Remove the checkpoint's manifest, durably; then its private files and its folder. Report `DiscardEnded`.
+    /// Remove the checkpoint's manifest, durably; then all else in its folder, and the folder. Report `DiscardEnded`.
     DiscardCheckpoint(CheckpointId),
     /// Delete a file; no report is expected.
     DeleteFile(FileToken),
@@ -160,6 +160,8 @@ struct Checkpoint {
     id: CheckpointId,
     kind: CheckpointKind,
     stage: Stage,
+    /// A manifest that could not be removed may list a file inside its folder.
+    is_left_in_place: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,21 +299,16 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
         self.checkpoints.iter().filter(move |checkpoint| checkpoint.stage == stage)
     }
 
-    fn is_spared(&self, newest: CheckpointId) -> bool {
-        let stops_with_latest =
-            self.latest().is_some_and(|(_, kind)| kind == CheckpointKind::SynchronousSavepoint);
-        stops_with_latest || self.retained().any(|(id, _)| id == newest)
-    }
-
     fn broken_invariant(&self) -> Option<&'static str> {
         let is_once = |id| self.checkpoints.iter().filter(|other| other.id == id).count() == 1;
+        let is_retained = |newest| self.retained().any(|(id, _)| id == newest);
         let is_used = |file: &files::Entry| {
             self.retained().any(|(id, kind)| !kind.is_savepoint() && file.may_be_used_by(id))
         };
         let condemned = || self.files.iter().filter(|file| file.is_condemned());
         first_broken(&[
             ("RI1", self.checkpoints.iter().all(|checkpoint| is_once(checkpoint.id))),
-            ("RI2", self.is_shut_down || self.newest.is_none_or(|newest| self.is_spared(newest))),
+            ("RI2", self.is_shut_down || self.newest.is_none_or(is_retained)),
             ("RI3", self.files.is_in_order()),
             ("RI4", self.files.iter().all(|file| file.created_by <= file.last_used)),
             ("RI5", condemned().all(|file| file.ownership != Ownership::Foreign && !is_used(file))),

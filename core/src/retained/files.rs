@@ -66,6 +66,11 @@ impl Entry {
         self.created_by <= id && id <= self.last_used
     }
 
+    /// Whether it lies in the folder of the checkpoint, and goes with it.
+    pub(super) fn is_inside(&self, id: CheckpointId) -> bool {
+        self.ownership == Ownership::InsideCheckpoint && self.created_by == id
+    }
+
     pub(super) const fn is_condemned(&self) -> bool {
         matches!(self.stage, Stage::Condemned)
     }
@@ -187,7 +192,7 @@ impl<const FILES: usize> Files<FILES> {
         }
     }
 
-    /// Lets go of what `is_unused`: our own files are condemned, others forgotten (rules S17 and S22).
+    /// Lets go of what `is_unused`: what is ours is condemned, the rest forgotten (rules S17 and S22).
     pub(super) fn release(&mut self, is_unused: impl Fn(&Entry) -> bool) {
         for entry in self.iter_mut().filter(|entry| !entry.is_condemned() && is_unused(entry)) {
             entry.stage = Stage::Condemned;
@@ -200,9 +205,9 @@ impl<const FILES: usize> Files<FILES> {
         self.entries.retain(|entry| !is_dropped(entry));
     }
 
-    /// Takes out a condemned file that may go now.
-    pub(super) fn take_condemned(&mut self, may_go: impl Fn(&Entry) -> bool) -> Option<FileToken> {
-        let entry = self.iter_mut().find(|entry| entry.is_condemned() && may_go(entry))?;
+    /// Takes out a file that may go now.
+    pub(super) fn take(&mut self, may_go: impl Fn(&Entry) -> bool) -> Option<FileToken> {
+        let entry = self.iter_mut().find(|entry| may_go(entry))?;
         entry.stage = Stage::Gone;
         let file = entry.file;
         self.forget(|entry| entry.stage == Stage::Gone);

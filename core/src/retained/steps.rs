@@ -95,7 +95,8 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
             brought.for_each(|file| file.ownership = Ownership::Foreign);
         }
         // There is room, or the event would have been refused.
-        self.checkpoints.push(Checkpoint { id, kind, stage: Stage::Retained }).unwrap_or_default();
+        let checkpoint = Checkpoint { id, kind, stage: Stage::Retained, is_left_in_place: false };
+        self.checkpoints.push(checkpoint).unwrap_or_default();
     }
 
     /// The snapshot that the job is started from counts as one more (rules S7 and S34).
@@ -123,6 +124,7 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
             if subsumed.is_none_or(|other| other.id < checkpoint.id) {
                 subsumed = Some(*checkpoint);
             }
+            self.newest = self.newest.filter(|newest| *newest != checkpoint.id);
         }
         subsumed
     }
@@ -153,9 +155,14 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
         let Some(checkpoint) = self.checkpoints.iter_mut().find(being_cleaned) else { return };
         checkpoint.stage = Stage::Dropped;
         if !manifest_gone {
+            for folder in &mut self.checkpoints {
+                let mut inside = self.files.iter().filter(|file| file.is_inside(folder.id));
+                folder.is_left_in_place |= inside.any(|file| file.may_be_used_by(id));
+            }
             self.files.forget(|file| file.is_condemned() && file.may_be_used_by(id));
-            let listed = self.files.iter_mut().filter(|file| file.may_be_used_by(id));
-            listed.for_each(|file| file.ownership = Ownership::Foreign);
+            for file in self.files.iter_mut().filter(|file| file.may_be_used_by(id)) {
+                file.ownership = Ownership::Foreign;
+            }
         }
     }
 
@@ -168,25 +175,16 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
         self.is_shut_down = true;
         let retained = self.checkpoints.iter_mut().filter(|checkpoint| checkpoint.stage == Stage::Retained);
         for checkpoint in retained.filter(|checkpoint| checkpoint.kind.is_discarded_at(status)) {
-            checkpoint.stage = Stage::Condemned;
+            checkpoint.stage = Stage::Subsumed;
         }
         let Self { checkpoints, files, .. } = self;
         let kept = || checkpoints.iter().filter(|checkpoint| checkpoint.stage == Stage::Retained);
         files.release(|file| !kept().any(|checkpoint| file.may_be_used_by(checkpoint.id)));
-        for index in 0..self.checkpoints.len() {
-            self.end_retention(index);
-        }
+        self.condemn_subsumed(CheckpointId(u64::MAX));
+        let left = self.checkpoints.iter_mut();
+        left.filter(|checkpoint| matches!(checkpoint.stage, Stage::Retained | Stage::Subsumed))
+            .for_each(|checkpoint| checkpoint.stage = Stage::Dropped);
         self.files.forget(|file| !file.is_condemned());
-    }
-
-    fn end_retention(&mut self, index: usize) {
-        let is_in_use = self.checkpoints.get(index).is_some_and(|checkpoint| self.is_in_use(checkpoint.id));
-        let Some(checkpoint) = self.checkpoints.get_mut(index) else { return };
-        checkpoint.stage = match checkpoint.stage {
-            Stage::Subsumed if !is_in_use => Stage::Condemned,
-            Stage::Retained | Stage::Subsumed => Stage::Dropped,
-            stage @ (Stage::Condemned | Stage::Cleaning | Stage::Dropped) => stage,
-        };
     }
 
     /// Another process goes on with the job: nothing is deleted but what has been ordered (rule S10).

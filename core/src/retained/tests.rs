@@ -40,6 +40,8 @@ struct World {
     parts: BTreeMap<u64, BTreeSet<u64>>,
     /// What each file that was referred to is called, and the first and the last checkpoint that did.
     uses: BTreeMap<u64, (u64, u64, u64)>,
+    /// Files that lie in the folder of a checkpoint, and of which.
+    inside: BTreeMap<u64, u64>,
     /// In order.
     deleted: Vec<u64>,
     /// Whether discards are reported only by hand.
@@ -73,8 +75,8 @@ impl World {
 
     fn with(store: Store) -> Self {
         let (files, manifests, parts) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        let (uses, deleted) = (BTreeMap::new(), Vec::new());
-        Self { store, at: 0, files, manifests, parts, uses, deleted, is_slow: false }
+        let (uses, inside, deleted) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Self { store, at: 0, files, manifests, parts, uses, inside, deleted, is_slow: false }
     }
 
     fn now(&self) -> Now {
@@ -108,11 +110,8 @@ impl World {
             RetainedAction::DiscardCheckpoint(_) if self.is_slow => Vec::new(),
             RetainedAction::DiscardCheckpoint(id) => self.discarded(id.0),
             RetainedAction::DeleteFile(FileToken(file)) => {
-                let listing = self.manifests.iter().find(|(_, files)| files.contains(&file));
-                assert_eq!(listing, None, "{file} is deleted while it is listed");
-                let using = self.parts.iter().find(|(_, files)| files.contains(&file));
-                assert_eq!(using, None, "{file} is deleted while it is used");
-                assert!(self.files.remove(&file), "{file} is not there, or was deleted twice");
+                assert!(!self.inside.contains_key(&file), "{file} goes with its folder");
+                self.remove(file);
                 self.deleted.push(file);
                 Vec::new()
             }
@@ -122,9 +121,23 @@ impl World {
         }
     }
 
-    /// The manifest of a checkpoint is gone.
+    fn remove(&mut self, file: u64) {
+        let listing = self.manifests.iter().find(|(_, files)| files.contains(&file));
+        assert_eq!(listing, None, "{file} is deleted while it is listed");
+        let using = self.parts.iter().find(|(_, files)| files.contains(&file));
+        assert_eq!(using, None, "{file} is deleted while it is used");
+        assert!(self.files.remove(&file), "{file} is not there, or was deleted twice");
+    }
+
+    /// The manifest of a checkpoint is gone, and its folder.
     fn discarded(&mut self, number: u64) -> Vec<RetainedAction> {
         self.manifests.remove(&number);
+        let inside: Vec<_> =
+            self.inside.iter().filter(|(_, of)| **of == number).map(|(file, _)| *file).collect();
+        for file in inside {
+            self.remove(file);
+            self.inside.remove(&file);
+        }
         self.try_send(RetainedEvent::DiscardEnded { id: id(number), manifest_gone: true }).unwrap()
     }
 
@@ -149,6 +162,9 @@ impl World {
             Some(file.0)
         });
         self.files.extend(file);
+        if let Some(file) = file.filter(|_| ownership == Ownership::InsideCheckpoint) {
+            self.inside.entry(file).or_insert(number);
+        }
         self.parts.entry(number).or_default().extend(used);
         if let Some(file) = used {
             let (_, first, last) = self.uses.entry(file).or_insert((key, number, number));

@@ -1,7 +1,8 @@
 //! Seeded walks against a model by brute force: what a manifest on the disk or a checkpoint under way uses is never
 //! deleted, and in the end everything is gone that is ours and unused.
 //!
-//! The model is a task with a set of files that it changes from snapshot to snapshot, and sends placeholders for those
+//! Some jobs start from a snapshot, with files inside its folder that they own, or with files that they do not own. The
+//! model is a task with a set of files that it changes from snapshot to snapshot, and sends placeholders for those
 //! that the last checkpoint it knows to be complete has. Reports of completion reach it late, acknowledgements and
 //! reports of discards reach the store late, some discards fail, and the job is restarted and ended.
 
@@ -9,6 +10,17 @@ use super::*;
 
 const SEEDS: u64 = 400;
 const STEPS: usize = 120;
+/// The snapshot that some jobs start from, and its files, which are their own keys.
+const START: u64 = 5;
+const START_FILES: [u64; 3] = [1, 2, 3];
+
+/// What a job starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Nothing,
+    Claimed,
+    Unclaimed,
+}
 
 struct Walk {
     world: World,
@@ -32,6 +44,7 @@ struct Walk {
     /// Files of nobody: a restart has forgotten them.
     orphans: BTreeSet<u64>,
     is_incremental: bool,
+    start: Start,
     seen: Seen,
 }
 
@@ -46,6 +59,7 @@ struct Seen {
     deleted: u32,
     stuck: u32,
     restarted: u32,
+    waited: u32,
 }
 
 impl Walk {
@@ -54,10 +68,15 @@ impl Walk {
         let kinds = [NEVER, ON_FAILURE, ON_CANCELLATION];
         let mut world = World::new(num_retained);
         world.is_slow = true;
-        Self {
+        let start = match seed % 4 {
+            0 => Start::Claimed,
+            1 => Start::Unclaimed,
+            _ => Start::Nothing,
+        };
+        let mut walk = Self {
             world,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            next: 1,
+            next: START + 1,
             kind: kinds[usize::try_from(seed / 3 % 3).unwrap()],
             num_retained,
             keys: BTreeSet::new(),
@@ -70,8 +89,30 @@ impl Walk {
             stuck: BTreeSet::new(),
             orphans: BTreeSet::new(),
             is_incremental: !seed.is_multiple_of(5),
+            start,
             seen: Seen::default(),
+        };
+        walk.start();
+        walk
+    }
+
+    fn start(&mut self) {
+        let (ownership, kind) = match self.start {
+            Start::Nothing => return,
+            Start::Claimed => (Ownership::InsideCheckpoint, self.kind),
+            Start::Unclaimed => (Ownership::Own, CheckpointKind::Unclaimed),
+        };
+        for file in START_FILES {
+            self.world.reference(START, file, Some(file), ownership).unwrap();
         }
+        self.world.start_from(START, kind);
+        self.complete.insert(START, START_FILES.into());
+        self.keys = START_FILES.into();
+        self.tell_the_task();
+    }
+
+    fn kind_of(&self, number: u64) -> CheckpointKind {
+        if number == START && self.start == Start::Unclaimed { CheckpointKind::Unclaimed } else { self.kind }
     }
 
     fn draw(&mut self, below: u64) -> u64 {
@@ -188,6 +229,9 @@ impl Walk {
         self.follow(&actions);
         self.complete.insert(number, keys);
         self.seen.completed += 1;
+        let waits = self.start == Start::Claimed && self.world.manifests.contains_key(&START);
+        self.seen.waited +=
+            u32::from(waits && !self.discards.contains(&START) && !self.stuck.contains(&START));
         let wanted: Vec<_> = self.complete.keys().rev().take(self.num_retained).copied().collect();
         let mut retained = self.world.retained();
         retained.reverse();
@@ -226,8 +270,9 @@ impl Walk {
     }
 
     fn tell_the_task(&mut self) {
-        if let Some(keys) = self.complete.values().last() {
-            self.base = keys.clone();
+        if let Some((number, keys)) = self.complete.last_key_value() {
+            let is_owned = self.kind_of(*number) != CheckpointKind::Unclaimed;
+            self.base = if is_owned { keys.clone() } else { BTreeSet::new() };
         }
     }
 
@@ -240,20 +285,27 @@ impl Walk {
         self.orphans.extend(self.world.files.difference(&listed));
         let mut world =
             World { files: self.world.files.clone(), is_slow: true, ..World::new(self.num_retained) };
+        let retained = self.world.retained();
         for (number, files) in &self.world.manifests {
+            if *number == START && self.start == Start::Unclaimed && !retained.contains(number) {
+                world.manifests.insert(*number, files.clone()); // Elsewhere.
+                continue;
+            }
             for file in files {
                 let (key, ..) = self.world.uses[file];
-                world.reference(*number, key, Some(*file), Ownership::Own).unwrap();
+                let is_inside = self.world.inside.contains_key(file);
+                let ownership = if is_inside { Ownership::InsideCheckpoint } else { Ownership::Own };
+                world.reference(*number, key, Some(*file), ownership).unwrap();
             }
-            world.recover(*number, self.kind);
+            world.recover(*number, self.kind_of(*number));
         }
         self.world = world;
         self.snapshots.clear();
         self.acknowledged.clear();
         self.discards.clear();
         self.stuck.clear();
-        let newest = self.complete.values().last().cloned().unwrap_or_default();
-        (self.keys, self.base) = (newest.clone(), newest);
+        self.keys = self.complete.values().last().cloned().unwrap_or_default();
+        self.tell_the_task();
         self.seen.restarted += 1;
     }
 
@@ -270,9 +322,19 @@ impl Walk {
         while !self.discards.is_empty() {
             self.end_a_discard();
         }
-        let is_kept = !self.kind.is_discarded_at(status);
-        let kept = retained.into_iter().filter(|_| is_kept).chain(self.stuck.iter().copied());
-        assert_eq!(self.world.on_disk(), kept.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+        let is_kept = |number: &u64| !self.kind_of(*number).is_discarded_at(status);
+        let kept = retained.into_iter().filter(is_kept).chain(self.stuck.iter().copied());
+        let unclaimed = (self.start == Start::Unclaimed).then_some(START);
+        let expected: BTreeSet<_> = kept.chain(unclaimed).collect();
+        let on_disk: BTreeSet<_> = self.world.on_disk().into_iter().collect();
+        assert!(expected.is_subset(&on_disk), "{expected:?} of {on_disk:?}");
+        for extra in on_disk.difference(&expected) {
+            let mut inside = self.world.inside.iter().filter(|(_, of)| *of == extra).map(|(file, _)| *file);
+            let is_listed =
+                |file| self.world.manifests.iter().any(|(of, files)| of != extra && files.contains(&file));
+            let may_be_listed = |file| self.is_doubtful(file);
+            assert!(inside.any(|file| is_listed(file) || may_be_listed(file)), "{extra} is left");
+        }
         let listed: BTreeSet<_> = self.world.manifests.values().flatten().copied().collect();
         assert!(listed.is_subset(&self.world.files), "what is kept can be restored");
         let unused: Vec<_> = self.world.files.difference(&listed).collect();
@@ -282,8 +344,12 @@ impl Walk {
 
     /// Files that a restart has forgotten, and those that a manifest which could not be removed might list.
     fn may_be_left(&self, file: u64) -> bool {
+        self.orphans.contains(&file) || self.is_doubtful(file)
+    }
+
+    fn is_doubtful(&self, file: u64) -> bool {
         let (_, first, last) = self.world.uses.get(&file).copied().unwrap_or_default();
-        self.orphans.contains(&file) || self.stuck.range(first..=last).next().is_some()
+        self.stuck.range(first..=last).next().is_some()
     }
 }
 
@@ -303,8 +369,9 @@ fn nothing_in_use_is_deleted_and_nothing_unused_is_left() {
         all.deleted += seen.deleted;
         all.stuck += seen.stuck;
         all.restarted += seen.restarted;
+        all.waited += seen.waited;
     }
-    let Seen { completed, aborted, late, full, superseded, deleted, stuck, restarted } = all;
+    let Seen { completed, aborted, late, full, superseded, deleted, stuck, restarted, waited } = all;
     for (what, count) in [
         ("completed", completed),
         ("aborted", aborted),
@@ -314,6 +381,7 @@ fn nothing_in_use_is_deleted_and_nothing_unused_is_left() {
         ("deleted", deleted),
         ("stuck", stuck),
         ("restarted", restarted),
+        ("waited", waited),
     ] {
         assert!(count > 50, "{what}: {count} in {all:?}");
     }

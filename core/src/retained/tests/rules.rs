@@ -128,6 +128,17 @@ fn s6_the_oldest_that_may_leave_leave() {
 }
 
 #[test]
+fn s6_a_savepoint_that_stops_the_job_and_then_another_one_leave_no_checkpoint_behind() {
+    let mut world = World::new(1);
+    world.recover(1, NEVER);
+    world.start_from(9, SynchronousSavepoint);
+    world.start_from(10, Savepoint);
+    assert_eq!(world.retained(), [10]);
+    world.add(11, NEVER);
+    assert_eq!((world.retained(), world.on_disk()), (vec![11], vec![9, 10, 11]));
+}
+
+#[test]
 fn s7_a_savepoint_that_is_restored_counts_and_its_files_stay() {
     let mut world = World::new(1);
     world.add(1, NEVER);
@@ -354,7 +365,38 @@ fn s20_v18_a_checkpoint_with_files_inside_waits_for_them() {
         world.add(number, NEVER);
     }
     assert_eq!(world.on_disk(), [5, 7]);
-    assert_eq!(world.add(8, NEVER), [subsumed(7), remains(8), discard(5), discard(7), delete(50)]);
+    assert_eq!(world.add(8, NEVER), [subsumed(7), remains(8), discard(7), discard(5)]);
+    assert!(world.files().is_empty(), "it went with its folder");
+}
+
+#[test]
+fn s20_a_folder_stays_if_a_manifest_that_could_not_be_removed_may_list_a_file_in_it() {
+    for uses_it_still in [true, false] {
+        let mut world = World::new(1);
+        world.is_slow = true;
+        world.reference(5, 50, Some(50), Ownership::InsideCheckpoint).unwrap();
+        world.start_from(5, NEVER);
+        world.reuse(6, 50);
+        world.add(6, NEVER);
+        if uses_it_still {
+            world.reuse(7, 50);
+        }
+        assert_eq!(world.add(7, NEVER), [subsumed(6), remains(7), discard(6)]);
+        assert_eq!(world.send(RetainedEvent::DiscardEnded { id: id(6), manifest_gone: false }), []);
+        assert_eq!(world.add(8, NEVER), [subsumed(7), remains(8), discard(7)]);
+        assert_eq!((world.discarded(7), world.files()), (vec![], vec![50]));
+    }
+}
+
+#[test]
+fn s20_a_file_inside_a_kept_snapshot_stays_with_it() {
+    let mut world = World::new(1);
+    world.reference(5, 50, Some(50), Ownership::InsideCheckpoint).unwrap();
+    world.start_from(5, Savepoint);
+    world.reuse(6, 50);
+    world.add(6, NEVER);
+    world.add(7, NEVER);
+    assert_eq!((world.on_disk(), world.files()), (vec![5, 7], vec![50]));
 }
 
 #[test]
