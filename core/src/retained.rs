@@ -77,8 +77,15 @@ pub enum RetainedEvent {
         /// Whose it is.
         ownership: Ownership,
     },
-    /// Every task has acknowledged this checkpoint; its manifest is next.
+    /// Every task has acknowledged this checkpoint, which is no savepoint; its manifest is next.
     AllAcknowledged(CheckpointId),
+    /// Its manifest did not become durable.
+    ManifestFailed {
+        /// The checkpoint.
+        id: CheckpointId,
+        /// Whether it may nevertheless be there, now or after a loss of power. If so, what it lists stays.
+        may_exist: bool,
+    },
     /// Its manifest is durable.
     CheckpointCompleted {
         /// The checkpoint.
@@ -145,7 +152,7 @@ pub enum RetainedAction {
 pub struct Retained<const CHECKPOINTS: usize, const FILES: usize> {
     admission: Admission,
     num_retained: usize,
-    /// In order of their coming, not of their ids (rule S4).
+    /// In order of their coming, but for completions out of order (rules S4 and S5).
     checkpoints: Vec<Checkpoint, CHECKPOINTS>,
     files: Files<FILES>,
     /// The newest that is not a savepoint (rule S6).
@@ -166,6 +173,8 @@ struct Checkpoint {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Its manifest is being written.
+    Completing,
     /// A job can be restored from it.
     Retained,
     /// Newer ones have taken its place; a file inside it may be in use (rule S8).
@@ -232,12 +241,13 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
             E::FileReferenced { checkpoint, key, file, ownership } => {
                 self.on_file_referenced(&Reference { checkpoint, key, file, ownership }, orders);
             }
-            E::AllAcknowledged(id) => self.files.confirm(id),
+            E::AllAcknowledged(id) => self.on_all_acknowledged(id),
+            E::ManifestFailed { id, may_exist } => self.end(id, Stage::Completing, may_exist),
             E::CheckpointCompleted { id, kind } => self.on_completed(id, kind, orders),
             E::CheckpointRecovered { id, kind } => self.on_recovered(id, kind),
             E::SnapshotRestored { id, kind } => self.on_snapshot_restored(id, kind),
             E::UnreadableManifestFound => self.is_deleting = false,
-            E::DiscardEnded { id, manifest_gone } => self.on_discard_ended(id, manifest_gone),
+            E::DiscardEnded { id, manifest_gone } => self.end(id, Stage::Cleaning, !manifest_gone),
             E::ShutDown(status) if status.is_terminal() => self.on_job_ended(status),
             E::ShutDown(_) => self.on_suspended(),
             E::DeadlineReached => {}

@@ -1,6 +1,6 @@
 //! What each event does to the store, one function per event.
 
-use super::files::{Effect, Reference};
+use super::files::{Effect, Entry, Reference};
 use super::{
     Checkpoint, CheckpointKind, JobStatus, Ownership, Retained, RetainedAction, RetainedEvent, Stage,
 };
@@ -19,10 +19,12 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
             E::CheckpointCompleted { kind, .. } if kind.is_savepoint() => {
                 Err(Rejected::Unexpected { what: "a savepoint belongs to whoever asked for it" })
             }
+            E::CheckpointCompleted { id, .. } if self.is_completing(id) => self.check_open(),
             E::CheckpointCompleted { id, .. }
             | E::CheckpointRecovered { id, .. }
             | E::SnapshotRestored { id, .. } => self.check_addition(id),
-            E::AllAcknowledged(_)
+            E::AllAcknowledged(id) => self.check_addition(id),
+            E::ManifestFailed { .. }
             | E::UnreadableManifestFound
             | E::DiscardEnded { .. }
             | E::ShutDown(_)
@@ -35,6 +37,10 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
             return Err(Rejected::Unexpected { what: "the job has ended" });
         }
         Ok(())
+    }
+
+    fn is_completing(&self, id: CheckpointId) -> bool {
+        self.of_stage(Stage::Completing).any(|checkpoint| checkpoint.id == id)
     }
 
     fn check_addition(&self, id: CheckpointId) -> Result<(), Rejected> {
@@ -67,6 +73,13 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
         }
     }
 
+    /// What the checkpoint was the last to use is confirmed (rule S21), and stays until its manifest has become durable or
+    /// has failed: nothing can stop it now, not even a newer one that completes first.
+    pub(super) fn on_all_acknowledged(&mut self, id: CheckpointId) {
+        self.files.confirm(id);
+        self.insert(id, CheckpointKind::Savepoint, Stage::Completing);
+    }
+
     /// A checkpoint joins those retained, and the oldest may leave them (rule S5).
     pub(super) fn on_completed(
         &mut self,
@@ -74,7 +87,8 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
         kind: CheckpointKind,
         orders: &mut Orders<'_, RetainedAction>,
     ) {
-        self.on_recovered(id, kind);
+        self.checkpoints.retain(|checkpoint| checkpoint.id != id);
+        self.insert(id, kind, Stage::Retained);
         if let Some(subsumed) = self.subsume_oldest()
             && subsumed.kind.is_discarded_when_subsumed()
         {
@@ -86,16 +100,30 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
 
     /// What was there already joins without making others leave (rule S12).
     pub(super) fn on_recovered(&mut self, id: CheckpointId, kind: CheckpointKind) {
-        self.newest_seen = self.newest_seen.max(Some(id));
-        if !kind.is_savepoint() {
-            self.newest = Some(id);
-        }
         if kind == CheckpointKind::Unclaimed {
             let brought = self.files.iter_mut().filter(|file| file.created_by == id);
             brought.for_each(|file| file.ownership = Ownership::Foreign);
         }
-        // There is room, or the event would have been refused.
-        let checkpoint = Checkpoint { id, kind, stage: Stage::Retained, is_left_in_place: false };
+        self.newest_seen = self.newest_seen.max(Some(id));
+        self.newest = if kind.is_savepoint() { self.newest } else { Some(id) };
+        self.push(Checkpoint { id, kind, stage: Stage::Retained, is_left_in_place: false });
+    }
+
+    /// Adds a checkpoint of the job's own, before newer ones that completed earlier.
+    fn insert(&mut self, id: CheckpointId, kind: CheckpointKind, stage: Stage) {
+        self.newest_seen = self.newest_seen.max(Some(id));
+        if stage == Stage::Retained {
+            self.newest = self.newest.max(Some(id));
+        }
+        let mut moving = Checkpoint { id, kind, stage, is_left_in_place: false };
+        let behind = self.checkpoints.iter().rev().take_while(|other| id < other.id).count();
+        let index = self.checkpoints.len().saturating_sub(behind);
+        self.checkpoints.iter_mut().skip(index).for_each(|other| core::mem::swap(other, &mut moving));
+        self.push(moving);
+    }
+
+    /// There is room, or the event would have been refused.
+    fn push(&mut self, checkpoint: Checkpoint) {
         self.checkpoints.push(checkpoint).unwrap_or_default();
     }
 
@@ -131,14 +159,18 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
 
     /// Lets go of the files that only checkpoints before the oldest retained one could use (rule S17).
     fn release_unused(&mut self) {
-        if let Some(lowest) = self.lowest() {
-            self.files.release(|file| file.last_used < lowest);
-        }
+        let Some(lowest) = self.lowest() else { return };
+        let Self { checkpoints, files, .. } = self;
+        let completing = || checkpoints.iter().filter(|checkpoint| checkpoint.stage == Stage::Completing);
+        let is_listed = |file: &Entry| completing().any(|checkpoint| file.may_be_used_by(checkpoint.id));
+        files.release(|file| file.last_used < lowest && !is_listed(file));
     }
 
     /// When as many are retained as shall be, and all are newer, nobody writes to what never completed.
     fn order_remains(&self, orders: &mut Orders<'_, RetainedAction>) {
-        let oldest = self.retained().map(|(id, _)| id).min();
+        let is_young =
+            |checkpoint: &&Checkpoint| matches!(checkpoint.stage, Stage::Retained | Stage::Completing);
+        let oldest = self.checkpoints.iter().filter(is_young).map(|checkpoint| checkpoint.id).min();
         let is_full = self.retained().count() >= self.num_retained;
         if let Some(below) = oldest
             && is_full
@@ -148,13 +180,12 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
         }
     }
 
-    /// A checkpoint whose manifest may still be there keeps all it may list.
-    pub(super) fn on_discard_ended(&mut self, id: CheckpointId, manifest_gone: bool) {
-        let being_cleaned =
-            |checkpoint: &&mut Checkpoint| checkpoint.id == id && checkpoint.stage == Stage::Cleaning;
-        let Some(checkpoint) = self.checkpoints.iter_mut().find(being_cleaned) else { return };
+    /// A checkpoint is gone. If its manifest may be there nevertheless, all that it may list stays.
+    pub(super) fn end(&mut self, id: CheckpointId, stage: Stage, may_exist: bool) {
+        let is_meant = |checkpoint: &&mut Checkpoint| checkpoint.id == id && checkpoint.stage == stage;
+        let Some(checkpoint) = self.checkpoints.iter_mut().find(is_meant) else { return };
         checkpoint.stage = Stage::Dropped;
-        if !manifest_gone {
+        if may_exist {
             for folder in &mut self.checkpoints {
                 let mut inside = self.files.iter().filter(|file| file.is_inside(folder.id));
                 folder.is_left_in_place |= inside.any(|file| file.may_be_used_by(id));
@@ -178,11 +209,13 @@ impl<const CHECKPOINTS: usize, const FILES: usize> Retained<CHECKPOINTS, FILES> 
             checkpoint.stage = Stage::Subsumed;
         }
         let Self { checkpoints, files, .. } = self;
-        let kept = || checkpoints.iter().filter(|checkpoint| checkpoint.stage == Stage::Retained);
+        let is_kept =
+            |checkpoint: &&Checkpoint| matches!(checkpoint.stage, Stage::Retained | Stage::Completing);
+        let kept = || checkpoints.iter().filter(is_kept);
         files.release(|file| !kept().any(|checkpoint| file.may_be_used_by(checkpoint.id)));
         self.condemn_subsumed(CheckpointId(u64::MAX));
         let left = self.checkpoints.iter_mut();
-        left.filter(|checkpoint| matches!(checkpoint.stage, Stage::Retained | Stage::Subsumed))
+        left.filter(|checkpoint| !matches!(checkpoint.stage, Stage::Condemned | Stage::Cleaning))
             .for_each(|checkpoint| checkpoint.stage = Stage::Dropped);
         self.files.forget(|file| !file.is_condemned());
     }

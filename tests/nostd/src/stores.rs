@@ -34,6 +34,7 @@ fn retained_event(data: &mut Data) -> RetainedEvent {
         6 => RetainedEvent::DiscardEnded { id, manifest_gone: data.bit() },
         7 => RetainedEvent::ShutDown(if data.bit() { JobStatus::Canceled } else { JobStatus::Suspended }),
         8 => RetainedEvent::DeadlineReached,
+        9 => RetainedEvent::ManifestFailed { id, may_exist: data.bit() },
         _ => RetainedEvent::FileReferenced {
             checkpoint: id,
             key: FileKey(data.long()),

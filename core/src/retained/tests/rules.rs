@@ -67,7 +67,7 @@ fn s4_at_least_one_is_retained_and_the_last_that_came_is_the_latest() {
     }
     let mut world = World::new(3);
     for number in [4, 7, 5] {
-        world.add(number, NEVER);
+        world.recover(number, NEVER);
     }
     assert_eq!(world.retained(), [4, 7, 5]);
     assert_eq!(world.store.latest(), Some((id(5), NEVER)));
@@ -84,12 +84,48 @@ fn s5_an_addition_subsumes_reports_and_releases() {
 }
 
 #[test]
+fn s5_a_completion_that_comes_after_a_newer_one_counts_as_older_and_keeps_its_files_until_then() {
+    for num_retained in [1, 2] {
+        let mut world = World::new(num_retained);
+        world.upload(1, 10);
+        world.send(RetainedEvent::AllAcknowledged(id(1)));
+        world.upload(2, 20);
+        world.add(2, NEVER);
+        assert_eq!(world.files(), [10, 20], "1 may complete");
+        world.commit(1);
+        let actions = world.send(RetainedEvent::CheckpointCompleted { id: id(1), kind: NEVER });
+        assert_eq!(world.store.latest(), Some((id(2), NEVER)));
+        if num_retained == 1 {
+            assert_eq!(actions, [subsumed(1), remains(2), discard(1), delete(10)]);
+        } else {
+            assert_eq!((actions, world.retained()), (vec![remains(1)], vec![1, 2]));
+        }
+    }
+}
+
+#[test]
+fn s5_a_manifest_that_fails_adds_nothing_and_what_it_may_list_stays() {
+    for may_exist in [true, false] {
+        let mut world = World::new(1);
+        world.upload(1, 10);
+        world.send(RetainedEvent::AllAcknowledged(id(1)));
+        world.abort(1);
+        assert_eq!(world.send(RetainedEvent::ManifestFailed { id: id(1), may_exist }), []);
+        assert_eq!(world.retained(), []);
+        world.add(2, NEVER);
+        assert_eq!(world.files.contains(&10), may_exist);
+    }
+}
+
+#[test]
 fn s5_additions_that_cannot_be_are_refused_and_change_nothing() {
     let mut world = World::new(7);
     (1..=7).for_each(|number| assert!(!world.add(number, NEVER).contains(&discard(number))));
     world.is_slow = true;
     world.add(8, NEVER);
     let add = |number| RetainedEvent::CheckpointCompleted { id: id(number), kind: NEVER };
+    let twice = world.try_send(RetainedEvent::AllAcknowledged(id(8)));
+    assert_eq!(twice, Err(Rejected::Unexpected { what: "the checkpoint is there already" }));
     let refused = world.try_send(add(8));
     assert_eq!(refused, Err(Rejected::Unexpected { what: "the checkpoint is there already" }));
     assert!(!world.store.has_room());
@@ -214,6 +250,17 @@ fn s10_a_subsumed_checkpoint_with_a_file_that_a_kept_one_uses_is_left_in_place()
         assert_eq!(world.on_disk(), left);
         assert_eq!(world.files.contains(&50), !left.is_empty());
     }
+}
+
+#[test]
+fn s10_a_manifest_that_is_being_written_when_the_job_ends_keeps_its_files() {
+    let mut world = World::new(1);
+    world.upload(1, 10);
+    world.add(1, NEVER);
+    world.upload(2, 20);
+    world.send(RetainedEvent::AllAcknowledged(id(2)));
+    world.send(RetainedEvent::ShutDown(Failed));
+    assert_eq!((world.on_disk(), world.files()), (vec![], vec![20]));
 }
 
 #[test]
@@ -435,8 +482,7 @@ fn s22_files_of_somebody_else_are_never_deleted_whoever_refers_to_them() {
     world.upload(1, 10);
     world.upload(1, 20);
     world.reference(1, 20, Some(20), Ownership::Foreign).unwrap();
-    world.recover(1, NEVER);
-    world.send(RetainedEvent::AllAcknowledged(id(1)));
+    world.add(1, NEVER);
     assert_eq!(world.reference(2, 10, Some(11), Ownership::Foreign), Ok(10));
     world.add(2, NEVER);
     world.add(3, NEVER);
@@ -474,7 +520,6 @@ fn an_unreadable_manifest_stops_all_deletion() {
     world.recover(1, NEVER);
     world.send(RetainedEvent::UnreadableManifestFound);
     assert_eq!(world.add(2, NEVER), [subsumed(1)]);
-    world.send(RetainedEvent::AllAcknowledged(id(2)));
     assert_eq!(world.send(RetainedEvent::ShutDown(Finished)), []);
     assert_eq!((world.on_disk(), world.files()), (vec![1, 2], vec![10]));
 }
