@@ -123,11 +123,12 @@ pub enum ChannelStateAction {
         /// Place behind the last.
         until: Position,
     },
-    /// Everything is captured: make it part of the checkpoint, then report `ResultTaken`.
+    /// Everything is captured: make it part of the checkpoint and report `ResultTaken`.
     Finish(CheckpointId),
     /// Let go of what was captured.
     Discard(CheckpointId),
-    /// This subtask cannot take part in the checkpoint any more.
+    /// This subtask cannot take part in the checkpoint any more: to its own machine it is an alignment that was
+    /// aborted. The gate may go on with it.
     Decline {
         /// The checkpoint.
         id: CheckpointId,

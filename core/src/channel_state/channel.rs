@@ -98,7 +98,12 @@ impl Channel {
         matches!(self.progress, Progress::Started | Progress::SeenAndStarted { .. })
     }
 
-    /// The caller has made sure that no newer barrier was seen.
+    /// Whether `id` cannot be captured any more: a newer barrier was seen, or the place of its own is not known.
+    pub(super) const fn is_past(&self, id: CheckpointId) -> bool {
+        self.last_seen.0 > id.0 || self.last_seen.0 == id.0 && matches!(self.progress, Progress::Idle)
+    }
+
+    /// The caller has made sure that `id` is not past.
     pub(super) fn start(&mut self, id: CheckpointId) {
         self.progress = if let Progress::Seen { at } = self.progress
             && self.last_seen == id

@@ -38,7 +38,7 @@ impl<const CHANNELS: usize, const RESULTS: usize> ChannelState<CHANNELS, RESULTS
         if self.is_replaying() {
             return Some(FailureReason::CheckpointDeclinedTaskNotReady);
         }
-        if Some(id) <= self.over || self.channels.iter().any(|channel| channel.last_seen() > id) {
+        if Some(id) <= self.over || self.channels.iter().any(|channel| channel.is_past(id)) {
             return Some(FailureReason::CheckpointSubsumed);
         }
         self.finished.is_full().then_some(FailureReason::TaskCheckpointFailure)

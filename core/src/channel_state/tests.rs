@@ -207,7 +207,7 @@ fn u7_a_remembered_place_is_of_one_checkpoint_only() {
     assert_eq!(bench.announced(A, 1, 2), []);
     assert_eq!(bench.announced(A, 2, 5), [Write(2, A, 4, 5)]);
     // An announcement of the next one is kept while this one is captured.
-    assert_eq!(bench.announced(A, 3, 8), []);
+    assert_eq!([bench.announced(A, 3, 8), bench.announced(A, 2, 5)], [[], []]);
     assert_eq!(bench.seen(A, 2, 5), []);
     assert_eq!(bench.stop(2), [Finish(2)]);
     assert_eq!(bench.start(3), [Report(3)]);
@@ -239,6 +239,10 @@ fn u7_a_start_after_a_newer_barrier_is_declined_as_subsumed() {
     assert_eq!(bench.start(3), [Decline(3, FailureReason::CheckpointSubsumed)]);
     assert_eq!(bench.stop(5), [Discard(4)]);
     assert_eq!(bench.start(5), [Decline(5, FailureReason::CheckpointSubsumed)]);
+    // Without channels there is none to remember the newest.
+    let mut bench = Bench::new(0);
+    assert_eq!([bench.stop(3), bench.stop(1)], [[], []]);
+    assert_eq!(bench.start(2), [Decline(2, FailureReason::CheckpointSubsumed)]);
 }
 
 #[test]
@@ -265,11 +269,14 @@ fn u9_the_last_barrier_finishes_and_an_abort_fails_for_good() {
     assert_eq!(bench.outcome(1), CaptureOutcome::Capturing, "the gate says when it has every barrier");
     assert_eq!(bench.stop(1), [Finish(1)]);
     assert_eq!(bench.outcome(1), CaptureOutcome::Finished);
+    bench.refuses(Started(CheckpointId(1)));
     assert_eq!(bench.send(ResultTaken(CheckpointId(1))), []);
     bench.refuses(ResultTaken(CheckpointId(1)));
 
     bench.start_empty(2, 2);
     bench.seen(A, 2, 0);
+    assert_eq!(bench.stop(1), [], "late");
+    assert_eq!(bench.outcome(2), CaptureOutcome::Capturing);
     assert_eq!(bench.abort(2), [Discard(2)]);
     assert_eq!(bench.outcome(2), CaptureOutcome::Failed, "who asks later is told");
     assert_eq!([bench.status(A), bench.status(B)], [Completed, Completed]);
@@ -293,10 +300,10 @@ fn u9_a_capture_that_is_not_whole_is_not_finished() {
     bench.queue(B, 0, 0);
     bench.refuses(Started(CheckpointId(1)));
     // A newer barrier where the part of 1 is whole, and where it is not.
-    bench.seen(A, 1, 0);
-    bench.seen(A, 2, 4);
     bench.queue(B, 0, 2);
     bench.seen(B, 2, 4);
+    bench.seen(A, 1, 0);
+    bench.seen(A, 2, 4);
     assert_eq!(bench.stop(1), [Discard(1), Decline(1, FailureReason::CheckpointSubsumed)]);
     assert_eq!(
         [bench.status(A), bench.status(B)],
@@ -395,6 +402,14 @@ fn u18_nothing_is_captured_while_recovering() {
     assert!(bench.0.is_replaying());
     assert_eq!(bench.send(Replayed(ChannelIndex(A))), [Run]);
     assert_eq!(bench.start(6), [Report(6)]);
+    // A barrier that came meanwhile is not forgotten, but its place is.
+    let mut bench = Bench(Machine::recovering(&[1]).unwrap());
+    bench.seen(A, 5, 0);
+    bench.send(Replayed(ChannelIndex(A)));
+    for id in [4, 5] {
+        assert_eq!(bench.start(id), [Decline(id, FailureReason::CheckpointSubsumed)]);
+    }
+    assert_eq!(bench.start(6), [Report(6)]);
 }
 
 #[test]
@@ -449,6 +464,10 @@ fn bug_b04_an_abort_before_the_start_leaves_nothing_that_waits() {
     assert_eq!(bench.outcome(2), CaptureOutcome::Finished);
     // Nor does one that is long past stand in the way of those to come.
     assert_eq!(bench.start(10), [Report(10)]);
+    // Far behind an aborted one no id is told from another, and each counts as aborted.
+    bench.abort(1_000);
+    assert_eq!(bench.start(11), []);
+    assert_eq!(bench.outcome(10), CaptureOutcome::Capturing);
 }
 
 #[test]
