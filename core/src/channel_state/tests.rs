@@ -193,6 +193,7 @@ fn u6_u7_an_announcement_bounds_the_capture_and_changes_no_status() {
         let want = if when == 2 { [Write(1, A, 2, 7)] } else { [Write(1, A, 2, 6)] };
         assert_eq!(written, want, "place 6 is the barrier's own, so it does not matter; 7 and 8 would");
         assert_eq!(bench.seen(A, 1, 6), []);
+        assert_eq!(bench.status(A), Received);
         assert_eq!(bench.stop(1), [Finish(1)]);
     }
 }
