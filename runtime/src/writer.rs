@@ -192,14 +192,8 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             Ok(entries) => entries,
             Err(error) => return self.coordinator.send(CoordinatorMail::Deleted(id, Err(error))),
         };
-        let (manifests, others): (Vec<_>, Vec<_>) =
-            entries.into_iter().map(|entry| entry.name).partition(|name| name == paths::MANIFEST);
-        let remove = |name: &String| Order::Remove(paths::join(&folder, name));
-        let mut orders: Vec<Order> = manifests.iter().map(remove).collect();
-        orders.push(Order::SyncFolder(folder.clone()));
-        orders.extend(others.iter().map(remove));
-        orders.push(Order::Remove(folder.clone()));
-        orders.push(Order::SyncFolder(self.folder.clone()));
+        let names = entries.into_iter().map(|entry| entry.name).collect();
+        let orders = deletion(&self.folder, &folder, names);
         self.start(Running::Deletion(id, Sequence::new(orders)));
     }
 
@@ -314,6 +308,18 @@ impl<D: Disk<Frozen = FrozenRun>> Running<D> {
     }
 }
 
+/// The order in which a checkpoint's folder in a job's folder is deleted (rule S3).
+fn deletion(job: &str, folder: &str, names: Vec<String>) -> Vec<Order> {
+    let (manifests, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == paths::MANIFEST);
+    let remove = |name: &String| Order::Remove(paths::join(folder, name));
+    let mut orders: Vec<Order> = manifests.iter().map(remove).collect();
+    orders.push(Order::SyncFolder(folder.to_owned()));
+    orders.extend(others.iter().map(remove));
+    orders.push(Order::Remove(folder.to_owned()));
+    orders.push(Order::SyncFolder(job.to_owned()));
+    orders
+}
+
 /// The disk's word for it.
 pub(crate) const fn disk_error(failure: Failure) -> DiskError {
     match failure {
@@ -359,5 +365,28 @@ where
 
     fn wait_for_disk(&mut self) {
         self.reap(Wait::ForOne);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, deletion};
+
+    #[test]
+    fn s3_s29_the_manifest_goes_first_and_durably() {
+        let names = ["0-1.seg", "_metadata", "1-1.seg"].map(str::to_owned).to_vec();
+        let remove = |path: &str| Order::Remove(path.to_owned());
+        let sync = |path: &str| Order::SyncFolder(path.to_owned());
+        assert_eq!(
+            deletion("job", "job/chk-7", names),
+            [
+                remove("job/chk-7/_metadata"),
+                sync("job/chk-7"),
+                remove("job/chk-7/0-1.seg"),
+                remove("job/chk-7/1-1.seg"),
+                remove("job/chk-7"),
+                sync("job"),
+            ]
+        );
     }
 }
