@@ -17,7 +17,7 @@
 //!
 //! # Invariants
 //! - FI1: pending transactions stand in the order of their checkpoints and of their tokens.
-//! - FI2: the current transaction is newer than every pending one.
+//! - FI2: the current transaction is newer than every pending one, and is not durable.
 //! - FI3: what is being committed is the oldest one, is durable, and its checkpoint or a later one is complete.
 //! - FI4: a transaction is recovered only before the first one is begun.
 
@@ -85,7 +85,7 @@ pub enum TwoPhaseEvent {
     RecoverFailed(TransactionToken),
     /// A checkpoint takes the sink's state: the current transaction is closed under it (rule C3).
     SnapshotRequested(CheckpointId),
-    /// A closed transaction is durable: its commit can succeed whatever happens.
+    /// A closed transaction, and with it every earlier one, is durable: their commits can succeed whatever happens.
     PreCommitted(TransactionToken),
     /// A closed transaction could not be made durable.
     PreCommitFailed(TransactionToken),
@@ -157,6 +157,8 @@ pub struct TwoPhase<const PENDING: usize> {
     pending: [Option<Pending>; PENDING],
     /// The next token.
     next: TransactionToken,
+    /// The first transaction that is not durable.
+    flushing: TransactionToken,
     /// The newest checkpoint known to be complete.
     completed: Option<CheckpointId>,
     is_committing: bool,
@@ -199,8 +201,6 @@ pub struct Pending {
     pub transactions: Transactions,
     /// When the oldest of them was begun, by the wall clock.
     pub begun_at: Millis,
-    /// Whether all of them are durable.
-    pub is_durable: bool,
 }
 
 impl<const PENDING: usize> TwoPhase<PENDING> {
@@ -218,6 +218,7 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
             current: None,
             pending: [None; PENDING],
             next: TransactionToken(0),
+            flushing: TransactionToken(0),
             completed: None,
             is_committing: false,
             first_failed: None,
@@ -328,7 +329,9 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
     /// Whether everything that checkpoint `id` lists is durable. Its acknowledgement has to wait for that.
     #[must_use]
     pub fn is_durable(&self, id: CheckpointId) -> bool {
-        self.pending().filter(|pending| pending.id <= id).all(|pending| pending.is_durable)
+        self.pending()
+            .filter(|pending| pending.id <= id)
+            .all(|pending| self.is_flushed(pending.transactions.last))
     }
 
     /// Whether nothing that checkpoint `id` or an earlier one lists waits for its commit.
@@ -337,7 +340,13 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
         self.pending().all(|pending| pending.id > id)
     }
 
-    /// Whether a checkpoint can close a transaction now. If not, a commit or a flush is on its way, after which it can.
+    /// Whether transaction `token` is known to be durable.
+    #[must_use]
+    pub fn is_flushed(&self, token: TransactionToken) -> bool {
+        token < self.flushing
+    }
+
+    /// Whether a checkpoint can close a transaction now. If not, commits are on their way, after which it can.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.current.is_none() || self.pending.iter().any(Option::is_none) || self.can_join_newest()
@@ -358,9 +367,10 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
         };
         let is_newer = |current: Current| {
             self.pending().all(|pending| pending.transactions.last < current.token)
-                && current.token < self.next
+                && (self.flushing..self.next).contains(&current.token)
         };
-        let is_committable = |oldest: &Pending| oldest.is_durable && Some(oldest.id) <= self.completed;
+        let is_committable =
+            |oldest: &Pending| self.is_flushed(oldest.transactions.last) && Some(oldest.id) <= self.completed;
         let recovers = matches!(self.state, State::Recovering { .. });
         first_broken(&[
             ("FI1", pairs().all(is_ordered) && self.pending.iter().is_sorted_by_key(Option::is_none)),

@@ -2,7 +2,8 @@
 //!
 //! Lines go into *parts* under hidden names. A checkpoint makes its parts durable and lists them (rule C3);
 //! when it completes they get names that carry its id (rule C4). What is visible under such a name is
-//! committed, and a restore to an older checkpoint can tell what it has to move aside.
+//! committed, and a restore to an older checkpoint can tell what it has to move aside. A transaction is the parts
+//! between two checkpoints; which of them are committed when is `core::two_phase`'s to say.
 
 mod name;
 mod part;
@@ -10,7 +11,14 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+
+use heapless::Vec as FixedVec;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::time::Now;
+use slackwater_core::two_phase::{
+    TransactionToken, Transactions, TwoPhase, TwoPhaseAction, TwoPhaseEvent, TwoPhaseOptions,
+};
 
 pub use self::name::SET_ASIDE;
 use self::name::{FinalName, HiddenName};
@@ -46,8 +54,16 @@ pub struct FileSink {
     /// Full parts of the transaction in work.
     closed: Vec<ClosedPart>,
     /// What checkpoints list and no commit has finished, in the order of their checkpoints.
-    pending: Vec<Pending>,
+    pending: VecDeque<Pending>,
+    transactions: Machine,
+    /// What is being committed.
+    committing: Option<Transactions>,
 }
+
+/// Transactions that may wait for their checkpoints; further ones wait together.
+const TRANSACTIONS: usize = 64;
+
+type Machine = TwoPhase<TRANSACTIONS>;
 
 /// The part that lines go to. It has no file before its first block is full.
 #[derive(Debug, Default)]
@@ -69,6 +85,7 @@ struct ClosedPart {
 #[derive(Debug)]
 struct Pending {
     part: PendingPart,
+    transaction: TransactionToken,
     seal: FileTicket,
     is_sealed: bool,
     /// The rename on its way.
@@ -79,7 +96,7 @@ impl FileSink {
     /// The sink of one subtask into `folder`, a path of the job's disk.
     #[must_use]
     pub fn new(folder: impl Into<String>, info: &SubtaskInfo, options: FileSinkOptions) -> Self {
-        Self {
+        let mut sink = Self {
             folder: folder.into(),
             subtask: info.index,
             attempt: info.attempt,
@@ -87,8 +104,13 @@ impl FileSink {
             next_number: 0,
             open: OpenPart::default(),
             closed: Vec::new(),
-            pending: Vec::new(),
-        }
+            pending: VecDeque::new(),
+            transactions: Machine::new(TwoPhaseOptions::default()),
+            committing: None,
+        };
+        let opened = sink.tell(TwoPhaseEvent::Opened, &mut Files::default());
+        debug_assert_eq!(opened, Ok(()), "a new sink opens");
+        sink
     }
 
     fn path(&self, name: &str) -> String {
@@ -124,8 +146,78 @@ impl FileSink {
         self.closed.push(ClosedPart { ticket, hidden, len, is_sealed: false });
     }
 
-    fn up_to(&self, checkpoint: CheckpointId) -> impl Iterator<Item = &Pending> {
-        self.pending.iter().filter(move |pending| pending.part.checkpoint <= checkpoint)
+    /// Tells the machine what happened and does what it orders.
+    fn tell(&mut self, event: TwoPhaseEvent, files: &mut Files) -> Result<(), SinkError> {
+        let mut actions = FixedVec::<_, { Machine::ACTIONS_MAX }>::new();
+        // Transactions of files do not time out, so it does not matter when.
+        self.transactions.on_event(Now::default(), event, &mut actions).map_err(SinkError::Refused)?;
+        for action in actions {
+            match action {
+                // It begins with its first line; what earlier attempts left was removed by `recover`.
+                TwoPhaseAction::Begin(_) | TwoPhaseAction::AbortLingering => {}
+                TwoPhaseAction::PreCommit { token, id } => self.close_transaction(token, id),
+                TwoPhaseAction::Commit(transactions) => self.publish(transactions, files),
+                TwoPhaseAction::RecoverAndCommit(_)
+                | TwoPhaseAction::RecoverAndAbort(_)
+                | TwoPhaseAction::Abort(_)
+                | TwoPhaseAction::WarnOfTimeout(_)
+                | TwoPhaseAction::ReportLoss(_)
+                | TwoPhaseAction::FailTask(_) => {
+                    debug_assert!(false, "{action:?} follows from nothing that it is told");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the closed parts under the checkpoint.
+    fn close_transaction(&mut self, transaction: TransactionToken, checkpoint: CheckpointId) {
+        for closed in self.closed.drain(..) {
+            let hidden = closed.hidden;
+            let visible = FinalName { subtask: hidden.subtask, number: hidden.number, checkpoint };
+            let part = PendingPart {
+                checkpoint,
+                len: closed.len,
+                hidden_name: hidden.to_string(),
+                final_name: visible.to_string(),
+            };
+            self.pending.push_back(Pending {
+                part,
+                transaction,
+                seal: closed.ticket,
+                is_sealed: closed.is_sealed,
+                publish: None,
+            });
+        }
+    }
+
+    fn publish(&mut self, transactions: Transactions, files: &mut Files) {
+        self.committing = Some(transactions);
+        for index in 0..self.pending.len() {
+            let Pending { part, transaction, .. } = &self.pending[index];
+            if transactions.contains(*transaction) {
+                let (from, to) = (self.path(&part.hidden_name), self.path(&part.final_name));
+                self.pending[index].publish = Some(files.publish(from, to));
+            }
+        }
+    }
+
+    /// Tells the machine which transactions have become durable or committed; one without a part is both at once.
+    fn settle(&mut self, files: &mut Files) -> Result<(), SinkError> {
+        let unsealed =
+            self.pending.iter().find(|pending| !pending.is_sealed).map(|pending| pending.transaction);
+        let closed = self.transactions.pending().map(|pending| pending.transactions.last);
+        let durable = closed.filter(|last| unsealed.is_none_or(|unsealed| *last < unsealed)).last();
+        if let Some(token) = durable.filter(|token| !self.transactions.is_flushed(*token)) {
+            self.tell(TwoPhaseEvent::PreCommitted(token), files)?;
+        }
+        while let Some(transactions) = self.committing
+            && !self.pending.iter().any(|pending| transactions.contains(pending.transaction))
+        {
+            self.committing = None;
+            self.tell(TwoPhaseEvent::Committed(transactions), files)?;
+        }
+        Ok(())
     }
 }
 
@@ -162,48 +254,28 @@ impl Sink for FileSink {
         files: &mut Files,
     ) -> Result<Vec<Vec<u8>>, OperatorError> {
         self.close_part(files);
-        for closed in self.closed.drain(..) {
-            let hidden = closed.hidden;
-            let visible = FinalName { subtask: hidden.subtask, number: hidden.number, checkpoint };
-            let part = PendingPart {
-                checkpoint,
-                len: closed.len,
-                hidden_name: hidden.to_string(),
-                final_name: visible.to_string(),
-            };
-            self.pending.push(Pending {
-                part,
-                seal: closed.ticket,
-                is_sealed: closed.is_sealed,
-                publish: None,
-            });
-        }
+        self.tell(TwoPhaseEvent::SnapshotRequested(checkpoint), files)?;
+        self.settle(files)?;
         Ok(self.pending.iter().map(|pending| pending.part.encode()).collect())
     }
 
     fn is_sealed(&self, checkpoint: CheckpointId) -> bool {
-        self.up_to(checkpoint).all(|pending| pending.is_sealed)
+        self.transactions.is_durable(checkpoint)
     }
 
     fn commit(&mut self, checkpoint: CheckpointId, files: &mut Files) -> Result<(), OperatorError> {
         if !self.is_sealed(checkpoint) {
             return Err(SinkError::CommitBeforeSeal { checkpoint }.into());
         }
-        for index in 0..self.pending.len() {
-            let Pending { part, publish, .. } = &self.pending[index];
-            if part.checkpoint <= checkpoint && publish.is_none() {
-                let (from, to) = (self.path(&part.hidden_name), self.path(&part.final_name));
-                self.pending[index].publish = Some(files.publish(from, to));
-            }
-        }
-        Ok(())
+        self.tell(TwoPhaseEvent::CompleteNotified(checkpoint), files)?;
+        Ok(self.settle(files)?)
     }
 
     fn is_committed(&self, checkpoint: CheckpointId) -> bool {
-        self.up_to(checkpoint).next().is_none()
+        self.pending.iter().all(|pending| pending.part.checkpoint > checkpoint)
     }
 
-    fn on_file(&mut self, event: FileEvent, _files: &mut Files) -> Result<(), OperatorError> {
+    fn on_file(&mut self, event: FileEvent, files: &mut Files) -> Result<(), OperatorError> {
         match event {
             FileEvent::Sealed(ticket) => {
                 let closed = self.closed.iter_mut().filter(|closed| closed.ticket == ticket);
@@ -214,6 +286,6 @@ impl Sink for FileSink {
             FileEvent::Published(ticket) => self.pending.retain(|pending| pending.publish != Some(ticket)),
             FileEvent::Removed(_) => {}
         }
-        Ok(())
+        Ok(self.settle(files)?)
     }
 }

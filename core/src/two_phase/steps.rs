@@ -58,9 +58,7 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
         }
         let Some(current) = self.current else { return Ok(()) };
         if !self.has_room() {
-            return unexpected(
-                "as many transactions as fit are being flushed or committed: decline the checkpoint",
-            );
+            return unexpected("as many transactions as fit are being committed: decline the checkpoint");
         }
         self.append(id, current);
         self.current = None;
@@ -72,10 +70,8 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
     }
 
     pub(super) fn on_pre_committed(&mut self, token: TransactionToken) -> Result<(), Rejected> {
-        match self.flushing(token) {
-            Some(pending) => pending.is_durable = true,
-            None => return unexpected("this transaction is not being flushed"),
-        }
+        self.is_being_flushed(token)?;
+        self.flushing = TransactionToken(token.0.saturating_add(1));
         Ok(())
     }
 
@@ -85,9 +81,7 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
         token: TransactionToken,
         orders: &mut Orders<'_, TwoPhaseAction>,
     ) -> Result<(), Rejected> {
-        if self.flushing(token).is_none() {
-            return unexpected("this transaction is not being flushed");
-        }
+        self.is_being_flushed(token)?;
         self.fail(token, orders);
         Ok(())
     }
@@ -145,7 +139,7 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
 
     /// Whether the newest pending transaction may wait for a later checkpoint together with the current one.
     pub(super) fn can_join_newest(&self) -> bool {
-        self.pending().last().is_some_and(|newest| newest.is_durable && Some(newest.id) > self.completed)
+        self.pending().last().is_some_and(|newest| Some(newest.id) > self.completed)
     }
 
     fn begin(&mut self, now: Now, orders: &mut Orders<'_, TwoPhaseAction>) {
@@ -157,20 +151,21 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
 
     fn append(&mut self, id: CheckpointId, current: Current) {
         let transactions = Transactions::only(current.token);
-        let new = Pending { id, transactions, begun_at: current.begun_at, is_durable: false };
+        let new = Pending { id, transactions, begun_at: current.begun_at };
         if let Some(free) = self.pending.iter_mut().find(|slot| slot.is_none()) {
             *free = Some(new);
         } else if let Some(Some(newest)) = self.pending.last_mut() {
             newest.transactions.last = current.token;
             newest.id = id;
-            newest.is_durable = false;
         }
     }
 
-    fn flushing(&mut self, token: TransactionToken) -> Option<&mut Pending> {
-        // Those that were joined to others are durable already: only the newest of each can be on its way.
-        let is_it = |pending: &&mut Pending| pending.transactions.last == token && !pending.is_durable;
-        self.pending.iter_mut().flatten().find(is_it)
+    fn is_being_flushed(&self, token: TransactionToken) -> Result<(), Rejected> {
+        let is_closed = self.pending().any(|pending| pending.transactions.contains(token));
+        if !is_closed || self.is_flushed(token) {
+            return unexpected("this transaction is not being flushed");
+        }
+        Ok(())
     }
 
     fn commit_next(&mut self, now: Now, orders: &mut Orders<'_, TwoPhaseAction>) {

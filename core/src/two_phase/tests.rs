@@ -210,10 +210,6 @@ fn c5_transactions_of_many_aborted_checkpoints_are_taken_together() {
         let number = id - 1;
         assert!(machine.has_room());
         go_on(&mut machine, &[(snapshot(id), &[pre_commit(number, id), begin(id)])]);
-        if id >= 3 {
-            assert!(!machine.has_room(), "the newest is being flushed");
-            assert!(matches!(send(&mut machine, 0, snapshot(id + 1)), Err(Rejected::Unexpected { .. })));
-        }
         go_on(&mut machine, &[(durable(number), &[]), (abort(id), &[])]);
     }
     assert_eq!(pending(&machine), [(1, 0, 0), (2, 1, 1), (100, 2, 99)]);
@@ -370,14 +366,23 @@ fn h04_a_checkpoint_is_durable_only_when_everything_it_lists_is_flushed() {
         (snapshot(1), &[pre_commit(0, 1), begin(1)]),
         (abort(1), &[]),
         (snapshot(2), &[pre_commit(1, 2), begin(2)]),
-        (durable(1), &[]),
     ];
     let mut machine = run(table);
-    assert!(!machine.is_durable(CheckpointId(2)), "it lists the transaction of checkpoint 1, too");
-    assert!(matches!(send(&mut machine, 0, complete(2)), Err(Rejected::Unexpected { .. })));
     go_on(&mut machine, &[(durable(0), &[])]);
+    assert!(machine.is_durable(CheckpointId(1)) && !machine.is_durable(CheckpointId(2)));
+    assert!(matches!(send(&mut machine, 0, complete(2)), Err(Rejected::Unexpected { .. })));
+    go_on(&mut machine, &[(durable(1), &[])]);
     assert!(machine.is_durable(CheckpointId(2)));
-    go_on(&mut run(table), &[(PreCommitFailed(token(0)), &[FailTask(token(0))])]);
+    // The report of a later one stands for the earlier ones, which the checkpoint lists as well.
+    let mut machine = run(table);
+    go_on(&mut machine, &[(durable(1), &[])]);
+    assert!(
+        machine.is_durable(CheckpointId(1)) && machine.is_flushed(token(1)) && !machine.is_flushed(token(2))
+    );
+    for number in [0, 1] {
+        let failed: Table<'_> = &[(PreCommitFailed(token(number)), &[FailTask(token(number))])];
+        go_on(&mut run(table), failed);
+    }
 }
 
 /// A source of the numbers from 1 to 30, a sink, and a checkpoint after every ten; the process dies around the second.
@@ -622,6 +627,6 @@ fn c3_c4_every_order_of_events_commits_each_closed_transaction_once_and_in_order
         completed: 0,
     };
     assert!(world.step(Opened));
-    let sequences = world.explore(15);
-    assert!(sequences > 250_000, "{sequences}");
+    let sequences = world.explore(10);
+    assert!(sequences > 130_000, "{sequences}");
 }

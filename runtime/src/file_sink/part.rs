@@ -4,6 +4,7 @@ use std::fmt;
 
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::machine::Rejected;
 
 use crate::operator::OperatorError;
 
@@ -53,6 +54,8 @@ pub enum SinkError {
         /// The checkpoint.
         checkpoint: CheckpointId,
     },
+    /// The sink was told something that cannot be; a defect of the runtime, or its disk is far behind.
+    Refused(Rejected),
     /// The disk refused.
     Disk {
         /// What for.
@@ -89,6 +92,7 @@ impl fmt::Display for SinkError {
             Self::CommitBeforeSeal { checkpoint } => {
                 write!(f, "checkpoint {checkpoint} completed before its output was durable; start again")
             }
+            Self::Refused(rejected) => write!(f, "output transactions: {rejected}; start again"),
             Self::Disk { path, error } => write!(f, "output `{path}`: {error}"),
         }
     }

@@ -178,9 +178,16 @@ impl Bench {
         }
     }
 
+    /// Until nothing is asked for any more: a commit may follow from the end of the one before.
     fn serve(&mut self) {
-        for event in self.disk.serve(&mut self.files) {
-            self.sink.on_file(event, &mut self.files).unwrap();
+        loop {
+            let events = self.disk.serve(&mut self.files);
+            if events.is_empty() {
+                break;
+            }
+            for event in events {
+                self.sink.on_file(event, &mut self.files).unwrap();
+            }
         }
     }
 
