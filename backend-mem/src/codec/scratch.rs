@@ -23,11 +23,13 @@ impl Full {
 }
 
 impl Scratch {
+    #[inline]
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
     #[cfg(feature = "std")]
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[u8] {
         if self.long.is_empty() { &self.short } else { &self.long }
     }
@@ -39,6 +41,7 @@ impl Scratch {
 
     /// Adds bytes; none of them if they do not fit.
     #[cfg(feature = "std")]
+    #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Full> {
         if self.long.is_empty() {
             if self.short.extend_from_slice(bytes).is_ok() {

@@ -131,6 +131,7 @@ pub(crate) static EMPTY_HEAD: Head = Head {
 };
 
 /// The frame of the page that the overflow table holds under `lpn`.
+#[inline]
 pub(crate) fn overflow_frame(frames: FrameView<'_>, head: &Head, lpn: u32) -> FrameId {
     let index = lpn & !LPN_OVERFLOW;
     if lpn == NO_PAGE || index >= head.overflow_used.get() {

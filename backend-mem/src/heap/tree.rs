@@ -41,11 +41,10 @@ fn note(path: &mut Path, lpn: u32, child: usize) {
 /// Asks for all that a search in a page reads but records: one after the other, its steps would wait for each.
 #[inline]
 fn prefetch_search(frame: &[u8]) {
-    let (front, _) = frame.split_at(frame.len() / 4);
-    front.chunks(LINE).for_each(|line| prefetch(line.as_ptr()));
-    if let Some(prefix) = frame.last_chunk::<LINE>() {
-        prefetch(prefix.as_ptr());
+    for line in 0..frame.len() / 4 / LINE {
+        prefetch(frame.as_ptr().wrapping_add(line * LINE));
     }
+    prefetch(frame.as_ptr().wrapping_add(frame.len().saturating_sub(LINE)));
 }
 
 /// A tree being read. Its root's lpn stands where a hash state has its directory; 0 if nothing was written.

@@ -203,8 +203,9 @@ impl<K: Codec, UK: Decode, UV: Decode, N: Namespace> MapState<K, UK, UV, N> {
         key: N::Key<'_, K>,
     ) -> Result<impl Iterator<Item = Result<UK::Owned, StateError>> + use<'h, A, K, UK, UV, N>, StateError>
     {
-        let MapEntries { entries, prefix_len, .. } = self.iter(heap, key)?;
-        Ok(entries.map(move |(key, _)| user_key::<UK>(&key, prefix_len)))
+        let MapEntries { mut entries, prefix_len, .. } = self.iter(heap, key)?;
+        let next = move || entries.next_behind(prefix_len);
+        Ok(core::iter::from_fn(next).map(|(user_key, _)| Ok(UK::decode(&user_key)?)))
     }
 }
 
@@ -222,16 +223,18 @@ impl<UK: Decode, UV: Decode> Iterator for MapEntries<'_, UK, UV> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, value) = self.entries.next()?;
-        let key = user_key::<UK>(&key, self.prefix_len);
-        Some(key.and_then(|key| Ok((key, UV::decode(&value)?))))
+        if let Some((user_key, value)) = self.entries.inline_next_behind(self.prefix_len) {
+            return Some(decoded::<UK, UV>(&Value::inline(user_key), &Value::inline(value)));
+        }
+        let (user_key, value) = self.entries.next_behind(self.prefix_len)?;
+        Some(decoded::<UK, UV>(&user_key, &value))
     }
 }
 
-/// The user's key of an entry.
 #[inline]
-fn user_key<UK: Decode>(key: &Value<'_>, prefix_len: usize) -> Result<UK::Owned, StateError> {
-    // Keys within a map begin with its prefix.
-    let user_key = key.split_at_checked(prefix_len).map_or(*key, |(_, user_key)| user_key);
-    Ok(UK::decode(&user_key)?)
+fn decoded<UK: Decode, UV: Decode>(
+    user_key: &Value<'_>,
+    value: &Value<'_>,
+) -> Result<(UK::Owned, UV::Owned), StateError> {
+    Ok((UK::decode(user_key)?, UV::decode(value)?))
 }

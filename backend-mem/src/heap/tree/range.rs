@@ -12,7 +12,10 @@ pub struct Entries<'h> {
     tree: Tree<'h>,
     path: Path,
     leaf: Option<(u32, TreePage<'h>)>,
+    /// The next entry's place in the leaf.
     index: usize,
+    /// The place in the leaf that the iteration does not go beyond.
+    limit: usize,
     /// The leaf and the place in it where the iteration ends; none if it goes to the last entry.
     end: Option<(u32, usize)>,
 }
@@ -28,8 +31,9 @@ impl<'h> Entries<'h> {
     /// All entries.
     #[inline]
     pub(crate) fn all(tree: Tree<'h>) -> Self {
-        let mut entries = Self { tree, path: Path::new(), leaf: None, index: 0, end: None };
-        entries.leaf = entries.first_leaf(tree.root_lpn());
+        let mut entries = Self { tree, path: Path::new(), leaf: None, index: 0, limit: 0, end: None };
+        let leaf = entries.first_leaf(tree.root_lpn());
+        entries.enter(leaf, 0);
         entries
     }
 
@@ -39,7 +43,9 @@ impl<'h> Entries<'h> {
         let mut path = Path::new();
         let place = tree.seek(&probe, |lpn, child| note(&mut path, lpn, child));
         let index = place.map_or(0, |place| place.index + usize::from(is_excluded && place.is_there));
-        Self { tree, path, leaf: place.map(|place| (place.lpn, place.page)), index, end: None }
+        let mut entries = Self { tree, path, leaf: None, index: 0, limit: 0, end: None };
+        entries.enter(place.map(|place| (place.lpn, place.page)), index);
+        entries
     }
 
     /// Those whose keys begin with `prefix`.
@@ -47,7 +53,19 @@ impl<'h> Entries<'h> {
         let mut entries = Self::from(tree, prefix, false);
         let probe = Probe::behind(prefix, tree.frames.frame_size());
         entries.end = entries.end_for(&probe);
+        entries.enter(entries.leaf, entries.index);
         entries
+    }
+
+    /// Goes on at a place of a leaf.
+    fn enter(&mut self, leaf: Option<(u32, TreePage<'h>)>, index: usize) {
+        self.leaf = leaf;
+        self.index = index;
+        self.limit = match (leaf, self.end) {
+            (Some((lpn, _)), Some((last, end))) if lpn == last => end,
+            (Some((_, page)), _) => page.slots().len(),
+            (None, _) => 0,
+        };
     }
 
     /// Where the keys below a probe end: most often in the leaf that the iteration begins with.
@@ -66,14 +84,14 @@ impl<'h> Entries<'h> {
     fn peek(&mut self) -> Option<(Position, TreeEntry<'h>)> {
         loop {
             let (lpn, page) = self.leaf?;
-            if self.end == Some((lpn, self.index)) {
-                return None;
-            }
-            if self.index < page.slots().len() {
+            if self.index < self.limit {
                 return Some((Position { lpn, index: self.index }, page.entry(self.index)?));
             }
-            self.leaf = self.next_leaf();
-            self.index = 0;
+            if self.end.is_some_and(|(last, _)| last == lpn) {
+                return None;
+            }
+            let leaf = self.next_leaf();
+            self.enter(leaf, 0);
         }
     }
 
@@ -91,6 +109,27 @@ impl<'h> Entries<'h> {
     pub(in crate::heap) fn key_behind(&self) -> Option<Value<'h>> {
         let entry = self.leaf?.1.entry(self.index + 1)?;
         Some(Value::of_tree_key(&entry.key, self.tree.frames, self.tree.head))
+    }
+
+    /// What [`next_behind`](Self::next_behind) would give, if the next entry lies in one page and the bytes left out of
+    /// its key begin with all that it shares with the page's others: the usual case.
+    #[inline]
+    pub(crate) fn inline_next_behind(&mut self, len: usize) -> Option<(&'h [u8], &'h [u8])> {
+        let (_, page) = self.leaf.as_ref()?;
+        if self.index >= self.limit {
+            return None;
+        }
+        let (key, value) = page.inline_entry(self.index)?;
+        let key = key.get(len.checked_sub(page.prefix().len())?..)?;
+        self.index += 1;
+        Some((key, value))
+    }
+
+    /// The next entry without the first `len` bytes of its key; all keys have so many.
+    #[inline(never)]
+    pub(crate) fn next_behind(&mut self, len: usize) -> Option<(Value<'h>, Value<'h>)> {
+        let (key, value) = self.next()?;
+        Some((key.split_at_checked(len).map_or(key, |(_, behind)| behind), value))
     }
 
     /// The way to the leaf of the next entry.

@@ -3,10 +3,13 @@
 use core::cmp::Ordering;
 
 use slackwater_core::format::page::{
-    Content, TreeKey, TreePage, tree_head_padded, tree_hint_distance, tree_key_len_max,
+    Content, TREE_HINTS, TreeKey, TreePage, tree_head_padded, tree_hint_distance, tree_key_len_max,
 };
 
+use zerocopy::little_endian::U32;
+
 use super::Tree;
+use crate::heap::hash::same;
 
 /// Keys of more words than that are left to `cmp`.
 const WORDS_MAX: usize = 8;
@@ -36,7 +39,14 @@ impl<'k> Probe<'k> {
         Self { behind: true, ..Self::at(prefix, frame_size) }
     }
 
+    /// Whether it is right before a key that lies in pages to the end.
+    #[inline]
+    const fn is_short_key(&self) -> bool {
+        self.tail.is_empty() && !self.behind
+    }
+
     /// How a key of a page stands to the probe, of which `rest` is left behind the page's prefix.
+    #[inline(never)]
     fn compare(&self, key: &TreeKey<'_>, rest: &[u8], tree: Tree<'_>) -> Ordering {
         if self.tail.is_empty() && self.behind && key.rest.starts_with(rest) {
             return Ordering::Less;
@@ -53,12 +63,22 @@ impl<'k> Probe<'k> {
     }
 }
 
-/// As `cmp`, without a call for short keys of one length, which most are.
+/// As `cmp`, without a call for short keys, which most are.
 #[inline]
 fn compare_bytes(bytes: &[u8], other: &[u8]) -> Ordering {
+    let len = bytes.len().min(other.len());
+    let (Some(front), Some(other_front)) = (bytes.get(..len), other.get(..len)) else {
+        return Ordering::Equal;
+    };
+    compare_fronts(front, other_front).then(bytes.len().cmp(&other.len()))
+}
+
+/// Compares byte strings of one length.
+#[inline]
+fn compare_fronts(bytes: &[u8], other: &[u8]) -> Ordering {
     const WORD: usize = size_of::<u64>();
     let number = |word: &[u8; WORD]| u64::from_le_bytes(*word).swap_bytes();
-    if bytes.len() != other.len() || bytes.len() > WORDS_MAX * WORD {
+    if bytes.len() > WORDS_MAX * WORD {
         return bytes.cmp(other);
     }
     let (words, _) = bytes.as_chunks();
@@ -70,16 +90,23 @@ fn compare_bytes(bytes: &[u8], other: &[u8]) -> Ordering {
     // What precedes the last bytes in their word is equal.
     match (bytes.last_chunk(), other.last_chunk()) {
         (Some(last), Some(other)) => number(last).cmp(&number(other)),
-        _ => bytes.cmp(other),
+        _ => short(bytes).cmp(&short(other)),
     }
+}
+
+/// Up to seven bytes as a number, the first one being the highest.
+#[inline]
+fn short(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// How many keys of a page are below the probe, and whether the next one is its key.
 #[inline]
 pub(super) fn lower_bound(page: &TreePage<'_>, probe: &Probe<'_>, tree: Tree<'_>) -> (usize, bool) {
     let slots = page.slots();
-    let Some(rest) = probe.inline.strip_prefix(page.prefix()) else {
-        return (if is_above(page.prefix(), probe) { 0 } else { slots.len() }, false);
+    let rest = match probe.inline.split_at_checked(page.prefix().len()) {
+        Some((front, rest)) if same(front, page.prefix()) => rest,
+        _ => return (if is_above(page.prefix(), probe) { 0 } else { slots.len() }, false),
     };
     // A missing byte is 0 in a head; behind all that begin with the probe it counts as the highest.
     let padding = if probe.behind && probe.tail.is_empty() { u8::MAX } else { 0 };
@@ -88,9 +115,9 @@ pub(super) fn lower_bound(page: &TreePage<'_>, probe: &Probe<'_>, tree: Tree<'_>
     while low < high {
         let middle = low + (high - low) / 2;
         let Some(slot) = slots.get(middle) else { break };
-        let order = slot.head.get().cmp(&wanted).then_with(|| match page.key(slot) {
-            Some(key) => probe.compare(&key, rest, tree),
-            None => Ordering::Less,
+        let order = slot.head.get().cmp(&wanted).then_with(|| match page.inline_key(slot) {
+            Some(key) if probe.is_short_key() => compare_bytes(key, rest),
+            _ => page.key(slot).map_or(Ordering::Less, |key| probe.compare(&key, rest, tree)),
         });
         match order {
             Ordering::Less => low = middle + 1,
@@ -114,13 +141,13 @@ fn between_hints(page: &TreePage<'_>, wanted: u32) -> (usize, usize) {
     if distance == 0 || hints.is_empty() {
         return (0, count);
     }
-    let (mut below, mut not_above) = (0, 0);
-    for hint in hints {
-        below += usize::from(hint.get() < wanted);
-        not_above += usize::from(hint.get() <= wanted);
-    }
+    let Some(hints) = hints.first_chunk::<TREE_HINTS>() else { return (0, count) };
+    // Two sums as wide as the hints: each is done in vectors.
+    let hints = hints.map(U32::get);
+    let below = hints.iter().map(|hint| u32::from(*hint < wanted)).sum::<u32>() as usize;
+    let not_above = hints.iter().map(|hint| u32::from(*hint <= wanted)).sum::<u32>() as usize;
     let low = if below == 0 { 0 } else { distance * below + 1 };
-    let high = if not_above == hints.len() { count } else { distance * (not_above + 1) };
+    let high = if not_above == TREE_HINTS { count } else { distance * (not_above + 1) };
     (low, high)
 }
 
@@ -133,7 +160,7 @@ mod tests {
 
     #[test]
     fn bytes_compare_by_words_as_they_do_one_by_one() {
-        let keys: Vec<Vec<u8>> = [0, 1, 7, 8, 9, 15, 16, 17, 23, 64, 65]
+        let keys: Vec<Vec<u8>> = [0, 1, 2, 6, 7, 8, 9, 15, 16, 17, 23, 64, 65]
             .into_iter()
             .flat_map(|len| {
                 let changed = (0..len).flat_map(move |at| [0, 2, 255].map(|byte| (at, byte)));

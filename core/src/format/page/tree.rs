@@ -192,6 +192,18 @@ impl<'a> TreePage<'a> {
         Some(TreeKey { prefix: self.prefix, rest, chain: Some(chain) })
     }
 
+    /// What the record in a slot holds of its key, if the key lies in the page to the end.
+    #[must_use]
+    #[inline]
+    pub fn inline_key(&self, slot: &TreeSlot) -> Option<&'a [u8]> {
+        let at = usize::from(slot.offset.get()).saturating_add(TreeRecordHead::LEN);
+        let len = slot.key_len.get();
+        if len & LEN_OVERFLOW != 0 {
+            return None;
+        }
+        self.frame.get(at..)?.get(..usize::from(len))
+    }
+
     /// An entry; none if there are not so many, or if it does not lie within the page.
     #[must_use]
     #[inline]
@@ -208,6 +220,21 @@ impl<'a> TreePage<'a> {
             Content::Overflow(OverflowRef::read_from_bytes(bytes).ok()?)
         };
         Some(TreeEntry { key: self.key(slot)?, value })
+    }
+
+    /// What the record of an entry holds of its key, and the value, if both lie in the page to the end.
+    #[must_use]
+    #[inline]
+    pub fn inline_entry(&self, index: usize) -> Option<(&'a [u8], &'a [u8])> {
+        let slot = self.slots.get(index)?;
+        let record = self.frame.get(usize::from(slot.offset.get())..)?;
+        let (head, rest) = TreeRecordHead::ref_from_prefix(record).ok()?;
+        let (key_len, value_len) = (slot.key_len.get(), head.value_len.get());
+        if (key_len | value_len) & LEN_OVERFLOW != 0 {
+            return None;
+        }
+        let (key, rest) = rest.split_at_checked(key_len.into())?;
+        Some((key, rest.get(..value_len.into())?))
     }
 
     /// The entries in order, as far as they lie within the page.
