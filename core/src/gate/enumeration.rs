@@ -289,6 +289,8 @@ impl<'a> World<'a> {
                 }
             }
             GateAction::StartCapture { id, channels } => {
+                let has_no_blocked = few(&channels).0 & self.blocked.0 == 0;
+                self.claim(has_no_blocked, "what lies behind a barrier is captured");
                 self.cuts[usize::from(small(id))] = Some((self.taken, few(&channels)));
             }
             GateAction::TriggerCheckpoint { barrier, .. } => self.on_trigger(barrier),

@@ -228,6 +228,16 @@ fn b13_what_trails_behind_an_aborted_checkpoint_is_obsolete() {
 }
 
 #[test]
+fn b14_a_channel_that_ends_although_it_is_blocked_is_not_resumed() {
+    let mut bench = Bench::new(3, true);
+    bench.bar(A, 1);
+    assert_eq!(bench.eop(A), []);
+    assert!(!bench.gate.is_blocked(A));
+    assert_eq!(bench.bar(B, 1), [Block(1)]);
+    assert_eq!(bench.bar(C, 1), [Block(2), Trigger(1), Resume([1, 2].into())]);
+}
+
+#[test]
 fn b15_progress_tells_what_is_awaited_of_a_checkpoint() {
     let mut bench = Bench::new(2, true);
     assert_eq!(bench.progress(1), None, "nothing was seen of it");
