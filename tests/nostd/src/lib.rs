@@ -64,6 +64,8 @@ firmware! {
     firmware_gate => machines::gate,
     firmware_stash => machines::stash,
     firmware_subtask => machines::subtask,
+    firmware_two_phase => machines::two_phase,
+    firmware_notified => machines::notified,
     firmware_capture => channels::capture,
     firmware_edges => channels::edges,
     firmware_replay => channels::replay,

@@ -1,6 +1,7 @@
 use heapless::Vec;
 
 use slackwater_core::assign::{ChannelMapping, OperatorAssigner, Rescaling};
+use slackwater_core::bit_set::BitSet;
 use slackwater_core::coordinator::{
     Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Edge, EdgePattern,
     JobGraph, RequestKind, RequestToken, RestoredFrom, TaskReport, TaskState, TriggerError,
@@ -13,10 +14,15 @@ use slackwater_core::key_group::{
     hash_of_str, key_group_of_hash, range_of_subtask, subtask_of_key_group,
 };
 use slackwater_core::reason::FailureReason;
+use slackwater_core::stop::{StopEvent, StopWithSavepoint};
 use slackwater_core::subtask::{
     Part, PartSet, PartSizes, Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions,
 };
 use slackwater_core::time::Millis;
+use slackwater_core::two_phase::committer::{Committer, CommitterEvent, CommitterOptions};
+use slackwater_core::two_phase::offsets::{OffsetCommits, OffsetsEvent};
+use slackwater_core::two_phase::splits::{SplitAssignments, SplitToken, SplitsEvent};
+use slackwater_core::two_phase::{TransactionToken, Transactions, TwoPhase, TwoPhaseEvent, TwoPhaseOptions};
 
 use crate::data::{Data, used};
 
@@ -118,6 +124,101 @@ fn subtask_event(data: &mut Data) -> SubtaskEvent {
         17 => SubtaskEvent::CheckpointInduced(data.barrier()),
         _ => SubtaskEvent::CheckpointTriggered { barrier: data.barrier(), alignment },
     }
+}
+
+pub(crate) fn two_phase(data: &mut Data) -> u32 {
+    let options = TwoPhaseOptions {
+        timeout: data.bit().then(|| Millis(data.long())),
+        warn_percent: data.bit().then_some(80),
+        ignores_failures_after_timeout: data.bit(),
+    };
+    let mut sink = TwoPhase::<4>::new(options);
+    let mut actions = Vec::<_, 8>::new();
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let event = two_phase_event(data);
+        sum ^= used(&sink.on_event(data.now(), event, &mut actions)) ^ used(&actions) ^ used(&sink.current());
+        sum ^=
+            used(&sink.is_durable(data.id())) ^ used(&sink.is_committed(data.id())) ^ used(&sink.has_room());
+        actions.clear();
+    }
+    sum
+}
+
+fn two_phase_event(data: &mut Data) -> TwoPhaseEvent {
+    let (id, token) = (data.id(), TransactionToken(data.long()));
+    let transactions = Transactions { first: token, last: TransactionToken(data.long()) };
+    match data.word() & 15 {
+        0 => TwoPhaseEvent::Opened,
+        1 => TwoPhaseEvent::PendingRestored { token, begun_at: Millis(data.long()) },
+        2 => TwoPhaseEvent::CurrentRestored { token },
+        3 => TwoPhaseEvent::Recovered(token),
+        4 => TwoPhaseEvent::RecoverFailed(token),
+        5 => TwoPhaseEvent::PreCommitted(token),
+        6 => TwoPhaseEvent::PreCommitFailed(token),
+        7 => TwoPhaseEvent::CompleteNotified(id),
+        8 => TwoPhaseEvent::AbortNotified(id),
+        9 => TwoPhaseEvent::Committed(transactions),
+        10 => TwoPhaseEvent::CommitFailed(transactions),
+        11 => TwoPhaseEvent::Finished,
+        12 => TwoPhaseEvent::Closed,
+        _ => TwoPhaseEvent::SnapshotRequested(id),
+    }
+}
+
+/// The machines beside the transactions: committer, offsets, splits, and the end of a job.
+pub(crate) fn notified(data: &mut Data) -> u32 {
+    let options = CommitterOptions { retries_max: data.short(), has_checkpoints: data.bit() };
+    let mut committer = Committer::<1, 4>::new(options);
+    let mut offsets = OffsetCommits::<4>::new(data.bit());
+    let mut splits = SplitAssignments::<8>::default();
+    let mut stop = StopWithSavepoint::<2>::new(BitSet::first(usize::from(data.short())));
+    let (mut commits, mut told, mut returned, mut stops) =
+        (Vec::<_, 8>::new(), Vec::<_, 8>::new(), Vec::<_, 8>::new(), Vec::<_, 8>::new());
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let (id, reader) = (data.id(), TaskIndex(data.short()));
+        let commit = match data.word() & 7 {
+            0 => CommitterEvent::Restored { id, committables: data.word() },
+            1 => CommitterEvent::Opened(data.bit().then_some(id)),
+            2 => CommitterEvent::CommittableArrived { id, writer: data.short() },
+            3 => CommitterEvent::CompleteNotified(id),
+            4 => CommitterEvent::EndOfInput,
+            5 => CommitterEvent::CommitReturned { id, retry: data.word(), failed: data.bit() },
+            _ => {
+                let (writer, writers, committables) = (data.short(), data.short(), data.word());
+                CommitterEvent::SummaryArrived { id, writer, writers, committables }
+            }
+        };
+        let tell = match data.word() & 3 {
+            0 => OffsetsEvent::CompleteNotified(id),
+            1 => OffsetsEvent::OffsetsCommitted(id),
+            2 => OffsetsEvent::CommitFailed(id),
+            _ => OffsetsEvent::SnapshotTaken { id, is_empty: data.bit() },
+        };
+        let split = match data.word() & 3 {
+            0 => SplitsEvent::SnapshotTaken(id),
+            1 => SplitsEvent::CompleteNotified(id),
+            2 => SplitsEvent::ReaderReset { reader, restored: data.bit().then_some(id) },
+            _ => SplitsEvent::Assigned { split: SplitToken(data.long()), reader },
+        };
+        let end = match data.word() & 7 {
+            0 => StopEvent::StopRequested { drain: data.bit(), format: SavepointFormat::Native },
+            1 => StopEvent::SavepointCompleted(id),
+            2 => StopEvent::SavepointFailed(reason(data)),
+            3 => StopEvent::TaskFailed(reader),
+            _ => StopEvent::TaskFinished(reader),
+        };
+        sum ^= used(&committer.on_event(data.now(), commit, &mut commits)) ^ used(&commits);
+        sum ^= used(&offsets.on_event(data.now(), tell, &mut told)) ^ used(&told);
+        sum ^= used(&splits.on_event(data.now(), split, &mut returned)) ^ used(&splits.take_returned());
+        sum ^= used(&stop.on_event(data.now(), end, &mut stops)) ^ used(&stops) ^ used(&returned);
+        commits.clear();
+        told.clear();
+        returned.clear();
+        stops.clear();
+    }
+    sum
 }
 
 pub(crate) fn coordinator(data: &mut Data) -> u32 {
