@@ -37,6 +37,7 @@ fn b28_one_open_channel_triggers_at_once() {
     bench.eop(B);
     assert_eq!(bench.bar(A, 4), [Trigger(4)]);
     assert_eq!(bench.bar(A, 6), [Trigger(6)]);
+    assert_eq!(bench.bar(A, 6), [Trigger(6)], "repetitions are left to the subtask");
     assert!(!bench.gate.is_aligning());
 }
 
