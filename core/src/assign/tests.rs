@@ -233,6 +233,9 @@ fn u24_of_the_replicas_of_a_record_exactly_one_is_kept() {
             assert_eq!(read, (0..old).collect::<Vec<_>>());
         }
     }
+    // Who reads what was their own all along asks nobody.
+    assert!(rescaling(128, 4, 4).keeps_replayed(ChannelMapping::Range, 0, 3));
+    assert!(!rescaling(128, 4, 5).keeps_replayed(ChannelMapping::Range, 0, 3));
 }
 
 #[test]
