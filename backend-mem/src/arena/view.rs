@@ -39,8 +39,8 @@ pub(crate) struct Geometry {
     pub(crate) frames: u32,
     /// Bytes of all frames together.
     pub(crate) frames_len: usize,
-    /// Bytes of a frame.
-    pub(crate) frame_size: usize,
+    /// Bytes of a frame, at hand for every access. Not to divide by: nothing tells the compiler that it is not 0.
+    frame_len: usize,
     /// Logarithm of the frame size.
     pub(crate) frame_size_log2: u8,
 }
@@ -78,13 +78,13 @@ impl Geometry {
             frames_at,
             frames,
             frames_len: (frames as usize) << frame_size_log2,
-            frame_size,
+            frame_len: frame_size,
             frame_size_log2,
         })
     }
 
     pub(crate) const fn frame_size(self) -> usize {
-        self.frame_size
+        1 << self.frame_size_log2
     }
 
     pub(crate) const fn offset(self, frame: FrameId) -> usize {
@@ -104,7 +104,7 @@ fn done_words(arena: &Arena<'_>, key_groups: KeyGroupRange) -> usize {
 pub(crate) struct FrameView<'a> {
     base: NonNull<u8>,
     len: usize,
-    frame_size: usize,
+    frame_len: usize,
     frame_size_log2: u8,
     #[cfg(slackwater_loom)]
     tracked: (&'a super::tracked::Tracked, usize),
@@ -121,7 +121,7 @@ impl<'a> FrameView<'a> {
         Self {
             base: frames,
             len: geometry.frames_len,
-            frame_size: geometry.frame_size,
+            frame_len: geometry.frame_len,
             frame_size_log2: geometry.frame_size_log2,
             #[cfg(slackwater_loom)]
             tracked: (&arena.tracked, geometry.frames_at),
@@ -130,7 +130,12 @@ impl<'a> FrameView<'a> {
     }
 
     pub(crate) const fn frame_size(self) -> usize {
-        self.frame_size
+        1 << self.frame_size_log2
+    }
+
+    /// An offset as one within a frame.
+    pub(crate) const fn in_frame(self, offset: usize) -> usize {
+        offset & (self.frame_len - 1)
     }
 
     pub(crate) const fn frame_size_log2(self) -> u8 {
@@ -162,7 +167,7 @@ impl<'a> FrameView<'a> {
         // SAFETY: within the frames, of which there is a whole number.
         let at = unsafe { self.base.add(offset) };
         // SAFETY: within the frames, which are initialised and live for 'a; not written, as `new` demands.
-        Some(unsafe { core::slice::from_raw_parts(at.as_ptr(), self.frame_size()) })
+        Some(unsafe { core::slice::from_raw_parts(at.as_ptr(), self.frame_len) })
     }
 
     /// A structure at `offset` of a run, if that lies within the frames.

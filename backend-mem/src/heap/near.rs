@@ -77,7 +77,7 @@ impl Way {
         }
         let offset = usize::from(index) * HEAD_LEN;
         let chunk = *self.chunks.get((offset >> frames.frame_size_log2()) % CHUNKS)?;
-        frames.read(chunk, offset & (frames.frame_size() - 1))
+        frames.read(chunk, frames.in_frame(offset))
     }
 }
 
@@ -100,7 +100,7 @@ impl<A: ArenaHandle> Heap<A> {
         let is_near = row.kind == STATE_KIND_HASH && row.distribution == 0 && !table.is_none();
         let key_groups = self.options.key_groups;
         let heads = frames.frame_size() / HEAD_LEN;
-        let chunks = key_groups.len().div_ceil(heads);
+        let chunks = (key_groups.len() * HEAD_LEN).div_ceil(frames.frame_size());
         let chunk = |index: usize| match is_near && index < chunks {
             true => FrameId(frames.u32(table, LIST_AT + index * 4)),
             false => FrameId::NONE,

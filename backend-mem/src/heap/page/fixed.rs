@@ -76,7 +76,7 @@ impl Fixed {
     /// Whether a key and a value have the widths of these.
     #[inline]
     pub(super) const fn holds(self, key: &[u8], value: &[u8]) -> bool {
-        key.len() == self.key_width() && value.len() == self.value_width()
+        key.len() == self.key_width() && key.len() + value.len() == self.stride()
     }
 
     /// Refuses a key or a value of another width.
