@@ -219,6 +219,15 @@ impl<A: ArenaHandle> FrameStore<A> {
         Ok(run)
     }
 
+    /// Writes to frames that were never used, so that the system gives memory for them.
+    pub(crate) fn populate(&mut self, frames: u32) {
+        let (first, count) = self.free.fresh(&self.side, frames);
+        let geometry = self.side.geometry();
+        let (at, len) = (geometry.offset(first), (count as usize) << geometry.frame_size_log2);
+        // SAFETY: these frames lie within the arena, no run has ever led to them, and the store is borrowed.
+        unsafe { self.side.handle().arena().bytes_mut(at, len) }.fill(0);
+    }
+
     /// A run that was just taken counts as written in the epoch before: whoever changes it opens it first.
     #[cfg(feature = "std")]
     pub(crate) fn settle(&mut self, run: FrameId) {

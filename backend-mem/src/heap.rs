@@ -268,8 +268,20 @@ impl<A: ArenaHandle> Heap<A> {
     /// # Errors
     /// `SnapshotHolds` while a snapshot is alive, which is asked for a key group then; `MemoryLimit`.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), HeapError> {
-        let frames = bytes.div_ceil(self.options.frame_size.into());
-        self.frames.reserve(u32::try_from(frames).unwrap_or(u32::MAX))
+        self.frames.reserve(self.frames_of_bytes(bytes))
+    }
+
+    /// Takes memory for so many more bytes from the system now, as far as the limit allows. Otherwise the system gives
+    /// it when it is first written to, 2 MiB at a time where it can, and whoever wants an entry written just then waits
+    /// for that. What snapshots make the heap copy is memory, too: as much again as it holds is enough for one.
+    pub fn populate(&mut self, bytes: u64) {
+        self.frames.populate(self.frames_of_bytes(bytes));
+    }
+
+    fn frames_of_bytes(&self, bytes: u64) -> u32 {
+        let log2 = self.frames.geometry().frame_size_log2;
+        let frames = bytes.saturating_add((1 << log2) - 1) >> log2;
+        u32::try_from(frames).unwrap_or(u32::MAX)
     }
 
     /// How much memory it uses.

@@ -54,6 +54,11 @@ impl FreeLists {
         Some(FrameId(start))
     }
 
+    /// The frames that were never used, at most `count` of them: the first one and how many.
+    pub(super) fn fresh<A: ArenaHandle>(&self, side: &Side<A>, count: u32) -> (FrameId, u32) {
+        (FrameId(self.fresh), side.geometry().frames.saturating_sub(self.fresh).min(count))
+    }
+
     /// Gives back a run and joins it with its buddy for as long as that is free too.
     pub(super) fn give<A: ArenaHandle>(&mut self, side: &mut Side<A>, run: FrameId, order: u8) {
         let (mut run, mut order) = (run, order);

@@ -17,6 +17,23 @@ fn exhaust<'a>(store: &mut FrameStore<&'a Arena<'a>>) -> Vec<FrameId> {
 }
 
 #[test]
+fn memory_that_is_populated_is_not_taken() {
+    let mut memory = vec![0; 300 * 265];
+    let arena = Arena::new(&mut memory);
+    let mut store = store(&arena);
+    let run = store.take(2).unwrap();
+    store.write(run).unwrap().fill(7);
+    for frames in [0, 1, 100, u32::MAX] {
+        store.populate(frames);
+        assert!(store.write(run).unwrap().iter().all(|byte| *byte == 7));
+    }
+    let taken = exhaust(&mut store).len();
+    assert_eq!(taken + 4, store.geometry().frames as usize - 2, "all but none and the scratch frame");
+    store.populate(u32::MAX);
+    assert!(store.write(run).unwrap().iter().all(|byte| *byte == 7), "nothing is left to populate");
+}
+
+#[test]
 fn runs_do_not_overlap_and_join_again_when_they_are_free() {
     let mut memory = vec![0; 300 * 265];
     let arena = Arena::new(&mut memory);

@@ -56,7 +56,9 @@ struct Sides<D> {
 
 impl<D: Disk<Frozen = FrozenRun> + Send> Sides<D> {
     fn new(plan: &Plan, segments: Segments<D>) -> Result<Self, Failed> {
-        let (counts, map) = (Counts::filled(plan.shape())?, hash_map::filled(plan.keys, plan.huge_pages));
+        let (mut counts, map) = (Counts::filled(plan.shape())?, hash_map::filled(plan.keys, plan.huge_pages));
+        // The map has all of its memory, too.
+        counts.heap.populate(counts.heap.memory_use().live_bytes);
         Ok(Self { counts, map, segments, random: SplittableRandom::new(7) })
     }
 
