@@ -114,7 +114,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     Coordinator<TASK_WORDS, PENDING, QUEUE, G>
 {
     /// The most actions that one event gives.
-    pub const ACTIONS_MAX: usize = 16;
+    pub const ACTIONS_MAX: usize = 12;
 
     /// A coordinator of a job that does not run yet. Its first checkpoint gets `next_id`.
     ///

@@ -44,6 +44,8 @@ impl RecentIds {
     }
 }
 
+/// Not inlined: 128 bits take many instructions on a microcontroller.
+#[inline(never)]
 fn shifted(bits: u128, by: u64) -> u128 {
     u32::try_from(by).ok().and_then(|by| bits.checked_shl(by)).unwrap_or(0)
 }

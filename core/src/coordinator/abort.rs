@@ -17,12 +17,12 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     /// Gives one checkpoint up, if it is not too late.
     pub(super) fn abort(&mut self, id: CheckpointId, failure: impl Into<Failure>) {
         if let Some(checkpoint) = self.find_mut(id) {
-            checkpoint.abort(failure);
+            checkpoint.abort(failure.into());
         }
     }
 
     /// Gives up all that are `struck`.
-    pub(super) fn abort_all(&mut self, struck: impl Fn(&Checkpoint<TASK_WORDS>) -> bool, failure: Failure) {
+    pub(super) fn abort_all(&mut self, struck: &dyn Fn(&Checkpoint<TASK_WORDS>) -> bool, failure: Failure) {
         let struck = self.checkpoints.iter_mut().flatten().filter(|checkpoint| struck(checkpoint));
         struck.for_each(|checkpoint| checkpoint.abort(failure));
     }
@@ -30,7 +30,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     /// Checkpoints that the task has acknowledged go on (rule P22).
     pub(super) fn abort_awaiting(&mut self, task: TaskIndex) {
         let failure = Failure { reason: FailureReason::TaskFailure, task: Some(task) };
-        self.abort_all(|checkpoint| checkpoint.awaited.contains(task.0), failure);
+        self.abort_all(&|checkpoint| checkpoint.awaited.contains(task.0), failure);
     }
 
     /// Tells who asked that nothing was tried, in the order of the queue, as far as the event's actions reach.

@@ -159,11 +159,12 @@ impl<const TASK_WORDS: usize> Checkpoint<TASK_WORDS> {
         self.stage == stage && self.participants.remove(index) && self.participants.is_empty()
     }
 
-    /// Gives it up, unless that is too late (rule P20).
-    pub(super) fn abort(&mut self, failure: impl Into<Failure>) {
+    /// Gives it up, unless that is too late (rule P20). Not inlined, for the sake of a firmware's size.
+    #[inline(never)]
+    pub(super) fn abort(&mut self, failure: Failure) {
         let folder = if self.stage == Stage::AwaitingLocation { Folder::Awaited } else { Folder::Made };
         if self.stage.can_be_aborted() {
-            self.stage = Stage::Aborted { failure: failure.into(), folder };
+            self.stage = Stage::Aborted { failure, folder };
         }
     }
 

@@ -116,7 +116,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
         if checkpoint.can_be_subsumed() || checkpoint.kind.is_synchronous() {
             self.latest_subsuming = self.latest_subsuming.max(Some(id));
             let subsumed = Failure::from(FailureReason::CheckpointSubsumed);
-            self.abort_all(|other| other.id < id && other.can_be_subsumed(), subsumed);
+            self.abort_all(&|other| other.id < id && other.can_be_subsumed(), subsumed);
             let notification = Notification::Complete { id, last_subsumed };
             orders.push(CoordinatorAction::Notify { tasks: checkpoint.plan.taking_part, notification });
         }

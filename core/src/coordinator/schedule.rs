@@ -93,8 +93,12 @@ impl Schedule {
 impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph<TASK_WORDS>>
     Coordinator<TASK_WORDS, PENDING, QUEUE, G>
 {
+    /// A job that stops gives everything up, even where periodic checkpoints were off.
     pub(super) fn on_job_changed(&mut self, now: Now, is_running: bool) {
-        self.schedule.is_job_running = is_running;
+        let was_running = core::mem::replace(&mut self.schedule.is_job_running, is_running);
+        if was_running && !is_running {
+            self.turn_off(State::Off, FailureReason::CheckpointCoordinatorSuspend);
+        }
         self.decide_schedule(now);
     }
 
@@ -146,7 +150,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     fn turn_off(&mut self, state: State, reason: FailureReason) {
         self.schedule.state = state;
         self.requests.refuse_all(reason);
-        self.abort_all(|_| true, reason.into());
+        self.abort_all(&|_| true, reason.into());
     }
 
     /// Rule T14.
@@ -179,7 +183,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     /// Expires what is due (rule P25) and puts a periodic request in line at each tick, missed ones included (T10).
     pub(super) fn on_deadline(&mut self, now: Now, orders: &mut Orders<'_, TASK_WORDS>) {
         let expired = Failure::from(FailureReason::CheckpointExpired);
-        self.abort_all(|checkpoint| checkpoint.expires_at <= now.monotonic, expired);
+        self.abort_all(&|checkpoint| checkpoint.expires_at <= now.monotonic, expired);
         if let Some(tick) = self.schedule.next_trigger()
             && tick <= now.monotonic
         {

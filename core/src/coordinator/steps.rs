@@ -87,10 +87,10 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
         if let E::PeriodicResumed | E::Restored(_) = event {
             expected(!self.schedule.is_shut_down(), "the coordinator has been shut down")?;
         }
-        if event == E::PeriodicResumed {
+        if matches!(event, E::PeriodicResumed) {
             expected(self.options.base_interval().is_some(), "the job has no periodic checkpoints")?;
         }
-        expected(event != E::CleaningEnded || self.cleaning > 0, "nothing is being cleaned up")
+        expected(!matches!(event, E::CleaningEnded) || self.cleaning > 0, "nothing is being cleaned up")
     }
 
     fn validate_report(&self, event: CoordinatorEvent, stage: Option<Stage>) -> Result<(), Rejected> {
@@ -168,14 +168,18 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
         }
     }
 
+    /// As its neighbours not inlined: they are called from everywhere, and a firmware has to be small.
+    #[inline(never)]
     pub(super) fn find(&self, id: CheckpointId) -> Option<&Checkpoint<TASK_WORDS>> {
         self.checkpoints.iter().flatten().find(|checkpoint| checkpoint.id == id)
     }
 
+    #[inline(never)]
     pub(super) fn find_mut(&mut self, id: CheckpointId) -> Option<&mut Checkpoint<TASK_WORDS>> {
         self.checkpoints.iter_mut().flatten().find(|checkpoint| checkpoint.id == id)
     }
 
+    #[inline(never)]
     pub(super) fn remove(&mut self, id: CheckpointId) {
         let is_it = |slot: &&mut Option<Checkpoint<TASK_WORDS>>| slot.is_some_and(|other| other.id == id);
         if let Some(slot) = self.checkpoints.iter_mut().find(is_it) {

@@ -114,7 +114,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     /// Rules T30 and T31.
     pub(super) fn on_location_failed(&mut self, id: CheckpointId, error: TriggerError) {
         let Some(checkpoint) = self.find_mut(id) else { return };
-        checkpoint.abort(error.reason());
+        checkpoint.abort(error.reason().into());
         checkpoint.note_folder(Folder::NotOurs);
         if checkpoint.stage == Stage::Orphaned {
             self.remove(id);

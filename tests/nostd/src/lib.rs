@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "functions that the linker finds by name")]
 
 mod channels;
+mod coordinators;
 mod data;
 mod decoders;
 mod encoders;
@@ -69,7 +70,11 @@ firmware! {
     firmware_capture => channels::capture,
     firmware_edges => channels::edges,
     firmware_replay => channels::replay,
-    firmware_coordinator => machines::coordinator,
+    firmware_coordinator => coordinators::coordinator,
+    firmware_gateways => coordinators::gateways,
+    firmware_hooks => coordinators::hooks,
+    firmware_statistics => coordinators::statistics,
+    firmware_small => coordinators::small,
     firmware_key_groups => machines::key_groups,
     firmware_assignment => machines::assignment,
     firmware_matching => stores::matching,

@@ -2,13 +2,9 @@ use heapless::Vec;
 
 use slackwater_core::assign::{ChannelMapping, OperatorAssigner, Rescaling};
 use slackwater_core::bit_set::BitSet;
-use slackwater_core::coordinator::{
-    Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Edge, EdgePattern,
-    JobGraph, RequestKind, RequestToken, RestoredFrom, TaskReport, TaskState, TriggerError,
-};
 use slackwater_core::format::manifest::StateMode;
 use slackwater_core::gate::{AlignmentMetrics, Gate, GateAction, GateEvent, GateOptions, Stash};
-use slackwater_core::ids::{AlignmentOptions, ChannelIndex, Guarantee, SavepointFormat, TaskIndex};
+use slackwater_core::ids::{ChannelIndex, Guarantee, SavepointFormat, TaskIndex};
 use slackwater_core::key_group::{
     KeyGroup, MaxParallelism, default_max_parallelism, hash_of_bool, hash_of_bytes, hash_of_i32, hash_of_i64,
     hash_of_str, key_group_of_hash, range_of_subtask, subtask_of_key_group,
@@ -27,9 +23,9 @@ use slackwater_core::two_phase::{TransactionToken, Transactions, TwoPhase, TwoPh
 use crate::data::{Data, used};
 
 /// Events that each firmware function feeds to its machine.
-const EVENTS: usize = 64;
+pub(crate) const EVENTS: usize = 64;
 
-fn reason(data: &mut Data) -> FailureReason {
+pub(crate) fn reason(data: &mut Data) -> FailureReason {
     let index = usize::from(data.short());
     FailureReason::ALL.get(index & 15).copied().unwrap_or(FailureReason::CheckpointExpired)
 }
@@ -219,104 +215,6 @@ pub(crate) fn notified(data: &mut Data) -> u32 {
         stops.clear();
     }
     sum
-}
-
-pub(crate) fn coordinator(data: &mut Data) -> u32 {
-    let options = CoordinatorOptions {
-        interval: data.bit().then(|| Millis(data.long())),
-        interval_during_backlog: data.bit().then(|| Millis(data.long())),
-        timeout: Millis(data.long()),
-        min_pause: Millis(data.long()),
-        max_concurrent: data.short(),
-        tolerable_failures: data.word(),
-        alignment: AlignmentOptions {
-            guarantee: if data.bit() { Guarantee::ExactlyOnce } else { Guarantee::AtLeastOnce },
-            unaligned: data.bit(),
-            aligned_timeout: data.bit().then(|| Millis(data.long())),
-        },
-        checkpoints_after_finish: data.bit(),
-        operator_coordinators: data.short() & 3,
-        hooks: data.short() & 3,
-        seed: data.long(),
-        ..CoordinatorOptions::default()
-    };
-    let mut graph = JobGraph::<2, 4, 4>::new();
-    let mut sum = used(&graph.add_vertex(data.short())) ^ used(&graph.add_vertex(data.short()));
-    let pattern = if data.bit() { EdgePattern::Pointwise } else { EdgePattern::AllToAll };
-    sum ^= used(&graph.add_edge(Edge { from: data.short(), to: data.short(), pattern }));
-    let Ok(mut machine) = Coordinator::<2, 4, 8, _>::new(options, graph, data.id()) else { return 0 };
-    let mut actions = Vec::<CoordinatorAction<2>, 32>::new();
-    for _ in 0..EVENTS {
-        let event = coordinator_event(data);
-        sum ^= used(&machine.on_event(data.now(), event, &mut actions));
-        sum ^= used(&actions) ^ used(&machine.next_deadline(data.now())) ^ used(&machine.latest_completed());
-        actions.clear();
-    }
-    sum
-}
-
-fn coordinator_event(data: &mut Data) -> CoordinatorEvent {
-    let (id, task, index) = (data.id(), TaskIndex(data.short()), data.short() & 3);
-    let by = Attempt { task, number: data.short() & 1 };
-    let error = if data.bit() { TriggerError::Io } else { TriggerError::Checkpoint(reason(data)) };
-    match data.word() & 31 {
-        0 => CoordinatorEvent::JobStarted,
-        1 => CoordinatorEvent::JobStopped,
-        2 => CoordinatorEvent::ShutDown,
-        3 => CoordinatorEvent::CheckpointRequested { request: RequestToken(data.word()), kind: kind(data) },
-        4 => CoordinatorEvent::LocationPrepared(id),
-        5 => CoordinatorEvent::LocationFailed { id, error },
-        6 => CoordinatorEvent::Declined { id, by, reason: reason(data) },
-        7 => CoordinatorEvent::TaskFailed(by),
-        8 => CoordinatorEvent::ManifestPersisted(id),
-        9 => CoordinatorEvent::ManifestFailed(id),
-        10 => CoordinatorEvent::DeadlineReached,
-        11 => CoordinatorEvent::Stored { id, subsumed: data.bit().then(|| data.id()) },
-        12 => CoordinatorEvent::StoreFailed { id, may_be_stored: data.bit() },
-        13 => CoordinatorEvent::CleaningStarted,
-        14 => CoordinatorEvent::CleaningEnded,
-        15 => CoordinatorEvent::BacklogChanged { source: index, is_behind: data.bit() },
-        16 => CoordinatorEvent::PeriodicPaused,
-        17 => CoordinatorEvent::PeriodicResumed,
-        18 => CoordinatorEvent::OperatorCoordinatorAcknowledged { id, coordinator: index },
-        19 => CoordinatorEvent::OperatorCoordinatorFailed { id, coordinator: index, error },
-        20 => CoordinatorEvent::HookAcknowledged { id, hook: index },
-        21 => CoordinatorEvent::HookFailed { id, hook: index, error },
-        22 => CoordinatorEvent::TriggerFailed { id, task, error },
-        23 => CoordinatorEvent::Restored(
-            data.bit().then(|| RestoredFrom { id: data.id(), is_unclaimed: data.bit() }),
-        ),
-        24..26 => CoordinatorEvent::TaskChanged { attempt: by, state: task_state(data) },
-        _ => CoordinatorEvent::Acknowledged { id, by, report: report(data) },
-    }
-}
-
-fn task_state(data: &mut Data) -> TaskState {
-    if data.bit() {
-        return TaskState::Running;
-    }
-    if data.bit() { TaskState::Finished } else { TaskState::Pending }
-}
-
-fn report(data: &mut Data) -> TaskReport {
-    TaskReport {
-        has_state: data.bit(),
-        has_union_state: data.bit(),
-        is_finished: data.bit(),
-        was_deployed_finished: data.bit(),
-    }
-}
-
-fn kind(data: &mut Data) -> RequestKind {
-    let format = SavepointFormat::Native;
-    match data.word() & 7 {
-        0 => RequestKind::Full,
-        1 => RequestKind::Incremental,
-        2 => RequestKind::Savepoint(format),
-        3 => RequestKind::Suspend(format),
-        4 => RequestKind::Drain(format),
-        _ => RequestKind::Configured,
-    }
 }
 
 pub(crate) fn assignment(data: &mut Data) -> u32 {

@@ -251,6 +251,28 @@ fn p16_p17_a_completion_ends_older_checkpoints_even_while_their_manifest_is_writ
 }
 
 #[test]
+fn p16_the_store_is_offered_one_checkpoint_at_a_time() {
+    let offered = |number| [Action::AddToStore(id(number))];
+    for newer_is_stored in [true, false] {
+        let mut bench = Bench::new(MANUAL);
+        bench.start_and_acknowledge(0, 1);
+        bench.start_and_acknowledge(0, 2);
+        assert_eq!(bench.send(1, ManifestPersisted(id(2))), offered(2));
+        assert_eq!(bench.send(1, ManifestPersisted(id(1))), [], "it waits for its turn");
+        if newer_is_stored {
+            let told = bench.send(2, CoordinatorEvent::Stored { id: id(2), subsumed: None });
+            let subsumed = aborted(1, FailureReason::CheckpointSubsumed, Some(2));
+            assert_eq!(told, [completed(2).as_slice(), &subsumed].concat());
+        } else {
+            let told = bench.send(2, CoordinatorEvent::StoreFailed { id: id(2), may_be_stored: false });
+            assert_eq!(told[..1], offered(1));
+            assert_eq!(bench.send(3, CoordinatorEvent::Stored { id: id(1), subsumed: None }), completed(1));
+        }
+        assert!(bench.machine.is_idle());
+    }
+}
+
+#[test]
 fn p18_tasks_hear_what_the_store_let_go() {
     let mut bench = Bench::new(MANUAL);
     bench.start_and_acknowledge(0, 1);

@@ -162,6 +162,11 @@ fn t9_t24_a_stop_spares_nobody_and_tells_those_who_wait_first() {
     assert_eq!(bench.send(2, CoordinatorEvent::PeriodicPaused), told);
     assert_eq!(bench.deadline(), None);
     bench.start(3, 2);
+    assert_eq!(
+        bench.send(4, JobStopped),
+        aborted(2, suspended, None),
+        "a stop of the job does so in any case"
+    );
 }
 
 #[test]
