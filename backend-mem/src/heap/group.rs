@@ -1,9 +1,9 @@
 //! A key group of a state being written: its head, its directory, its pages.
 
 use slackwater_core::key_group::KeyGroup;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
-use super::tables::{self, HEAD_LEN, Head, INLINE_DEPTH_MAX, Walk, directory_index, state_at};
+use super::tables::{HEAD_LEN, Head, INLINE_DEPTH_MAX, Walk, directory_index, state_at};
 use super::{Heap, HeapError, StateId, page};
 use crate::arena::{ArenaHandle, FrameId};
 
@@ -168,9 +168,13 @@ impl<A: ArenaHandle> Heap<A> {
             return Ok(());
         }
         let run = self.frames.take_zeroed(self.order_of_entries(depth + 1))?;
-        for index in 0..1_usize << (depth + 1) {
-            let entry = tables::directory_entry(self.frames.view(), self.head(at), index / 2);
-            self.set_number(run, index * 4, entry.0)?;
+        if depth == INLINE_DEPTH_MAX {
+            let inline = self.head(at).inline;
+            double(inline.as_bytes(), self.frames.write(run).ok_or(BROKEN)?);
+        } else {
+            let old = FrameId(self.head(at).directory.get());
+            let (old, doubled) = self.frames.read_and_write(old, run).ok_or(BROKEN)?;
+            double(old, doubled);
         }
         let head = self.head_mut(at)?;
         let old = FrameId(head.directory.get());
@@ -207,5 +211,14 @@ impl<A: ArenaHandle> Heap<A> {
             }
         }
         Ok(moved)
+    }
+}
+
+/// Writes each entry of a directory twice, as many as have room.
+fn double(entries: &[u8], doubled: &mut [u8]) {
+    let (entries, _) = entries.as_chunks::<4>();
+    let (pairs, _) = doubled.as_chunks_mut::<8>();
+    for ([a, b, c, d], pair) in entries.iter().zip(pairs) {
+        *pair = [*a, *b, *c, *d, *a, *b, *c, *d];
     }
 }

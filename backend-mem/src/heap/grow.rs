@@ -78,6 +78,10 @@ impl<A: ArenaHandle> Heap<A> {
         if let Some(fixed) = self.walk().row(at.state)?.fixed() {
             return Ok(Layout::Fixed(fixed));
         }
+        self.layout_of_records(count, bytes)
+    }
+
+    fn layout_of_records(&self, count: usize, bytes: usize) -> Result<Layout, HeapError> {
         let slots = slots_for(self.frames.geometry().frame_size(), count, bytes).ok_or(BROKEN)?;
         Ok(Layout::Records { slots })
     }
@@ -153,13 +157,10 @@ impl<A: ArenaHandle> Heap<A> {
         let hash_of = |key: &Content<'_>| hasher.of_content(key);
         let wanted = |hash: u64| (hash ^ prefix) & bit == 0;
         let identity = self.identity(at, (prefix, depth), directory_lpn(prefix, depth));
-        let saved = Page::new(self.frames.saved()).ok_or(BROKEN)?;
-        let add = |(count, len), place: page::Place<'_>| (count + 1, len + place.len());
-        let mut load = saved.places().filter(|place| wanted(hash_of(&place.key))).fold((0, 0), add);
-        if load.0 == 0 {
-            load = (saved.count(), saved.record_bytes());
-        }
-        let layout = self.layout_for(at, load.0, load.1)?;
+        let layout = match self.walk().row(at.state)?.fixed() {
+            Some(fixed) => Layout::Fixed(fixed),
+            None => self.layout_of_half(|key| wanted(hash_of(key)))?,
+        };
         let (saved, bytes) = self.frames.saved_and_write(frame).ok_or(BROKEN)?;
         page::init(bytes, identity, layout).ok_or(BROKEN)?;
         page::fill(Page::new(saved).ok_or(BROKEN)?, bytes, hash_of, wanted).ok_or(BROKEN)?;
@@ -167,6 +168,17 @@ impl<A: ArenaHandle> Heap<A> {
             Layout::Records { slots } => self.hint_slots(at, slots),
             Layout::Fixed(_) => Ok(()),
         }
+    }
+
+    /// How a page for those saved records of any size is laid out that `wanted` takes by their key.
+    fn layout_of_half(&self, wanted: impl Fn(&Content<'_>) -> bool) -> Result<Layout, HeapError> {
+        let saved = Page::new(self.frames.saved()).ok_or(BROKEN)?;
+        let add = |(count, len), place: page::Place<'_>| (count + 1, len + place.len());
+        let mut load = saved.places().filter(|place| wanted(&place.key)).fold((0, 0), add);
+        if load.0 == 0 {
+            load = (saved.count(), saved.record_bytes());
+        }
+        self.layout_of_records(load.0, load.1)
     }
 
     /// Adds a page of the same prefix behind the last: its records' hashes are too much alike to be parted.
