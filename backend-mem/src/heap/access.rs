@@ -159,12 +159,7 @@ impl<A: ArenaHandle> Heap<A> {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn move_page(
-        &mut self,
-        state: StateId,
-        group: KeyGroup,
-        page: PageAt,
-    ) -> Result<FrameId, HeapError> {
+    fn move_page(&mut self, state: StateId, group: KeyGroup, page: PageAt) -> Result<FrameId, HeapError> {
         let at = self.open(state, group)?;
         self.writable_page(at, page)
     }

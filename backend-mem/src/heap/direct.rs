@@ -65,26 +65,23 @@ impl<A: ArenaHandle> Heap<A> {
         let shortcut = Shortcut { frames: self.frames.view(), way, hasher: &self.hasher };
         let (_, hash, frame) = shortcut.frame(group, key)?;
         shortcut.page(frame)?.prefetch_slot(hash);
-        if !self.frames.is_writable(frame) {
-            return self.direct_mut_moved((state, group), (hash, key), frame);
-        }
         find_mut(self.frames.write_frame(frame)?, way.shape(), hash, key)
     }
 
-    /// The same when the page is frozen. Whoever asks is about to write to it, so it moves even if the key is not there.
-    #[cold]
+    /// The same with a page that moves if it is frozen, even if the key is not there: whoever asks is about to write.
     #[inline(never)]
-    fn direct_mut_moved(
+    pub(crate) fn direct_mut_moved(
         &mut self,
-        (state, group): (StateId, KeyGroup),
-        (hash, key): (u64, &[u8]),
-        frame: FrameId,
+        state: StateId,
+        group: KeyGroup,
+        key: &[u8],
     ) -> Option<&mut [u8]> {
+        let (_, hash, frame) = self.shortcut(state)?.frame(group, key)?;
         if frame.is_none() {
             return None;
         }
         // Why it cannot move the long way will find out, too.
-        let moved = self.move_page(state, group, PageAt { frame, overflow_lpn: 0 }).ok()?;
+        let moved = self.writable_page_of(state, group, PageAt { frame, overflow_lpn: 0 }).ok()?;
         find_mut(self.frames.write_frame(moved)?, self.near.way(state)?.shape(), hash, key)
     }
 }

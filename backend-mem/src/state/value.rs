@@ -212,7 +212,7 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
         Ok((!fits).then_some(changed))
     }
 
-    /// The same by the long way.
+    /// The same by longer ways.
     #[inline(never)]
     fn update_far<A: ArenaHandle>(
         &self,
@@ -222,6 +222,9 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
     ) -> Result<(), StateError> {
         let id = self.entries.id();
         let changed = self.entries.at(key, |group, key| {
+            if let Some(place) = heap.direct_mut_moved(id, group, key) {
+                return self.change_in_place(place, change);
+            }
             let stored = match heap.slot_mut(id, group, key)? {
                 Slot::Here(place) => return self.change_in_place(place, change),
                 Slot::Elsewhere => heap.get(id, group, key)?,

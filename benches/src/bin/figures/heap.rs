@@ -82,6 +82,8 @@ impl<'a, V: SampleValue, D: Disk<Frozen = FrozenRun> + Send, W: Write> Run<'a, V
         for _ in 0..3 {
             self.update_and_read(updates)?;
         }
+        // Memory for what snapshots make the heap copy: the other side begins with all of its memory, too.
+        self.subject.heap.populate(self.subject.heap.memory_use().live_bytes);
         let mut newest = None;
         for is_idle in [true, false, true, false] {
             let segment = self.snapshot(is_idle)?;
