@@ -201,6 +201,14 @@ pub struct Pending {
     pub transactions: Transactions,
     /// When the oldest of them was begun, by the wall clock.
     pub begun_at: Millis,
+    /// The checkpoint that closed the oldest of them.
+    first_id: CheckpointId,
+    /// All that checkpoints up to this one have closed is flushed.
+    sealed: CheckpointId,
+    /// The checkpoint that closed the newest but one, and what it closed. An earlier one that is not sealed waits for
+    /// that, too.
+    joint: CheckpointId,
+    joint_last: TransactionToken,
 }
 
 impl<const PENDING: usize> TwoPhase<PENDING> {
@@ -329,15 +337,13 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
     /// Whether everything that checkpoint `id` lists is durable. Its acknowledgement has to wait for that.
     #[must_use]
     pub fn is_durable(&self, id: CheckpointId) -> bool {
-        self.pending()
-            .filter(|pending| pending.id <= id)
-            .all(|pending| self.is_flushed(pending.transactions.last))
+        self.pending().all(|pending| pending.is_durable(id, self.flushing))
     }
 
     /// Whether nothing that checkpoint `id` or an earlier one lists waits for its commit.
     #[must_use]
     pub fn is_committed(&self, id: CheckpointId) -> bool {
-        self.pending().all(|pending| pending.id > id)
+        self.pending().all(|pending| pending.first_id > id)
     }
 
     /// Whether transaction `token` is known to be durable.

@@ -150,13 +150,10 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
     }
 
     fn append(&mut self, id: CheckpointId, current: Current) {
-        let transactions = Transactions::only(current.token);
-        let new = Pending { id, transactions, begun_at: current.begun_at };
         if let Some(free) = self.pending.iter_mut().find(|slot| slot.is_none()) {
-            *free = Some(new);
+            *free = Some(Pending::new(id, current));
         } else if let Some(Some(newest)) = self.pending.last_mut() {
-            newest.transactions.last = current.token;
-            newest.id = id;
+            newest.join(id, current.token, self.flushing);
         }
     }
 
@@ -196,5 +193,38 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
     fn fail(&mut self, token: TransactionToken, orders: &mut Orders<'_, TwoPhaseAction>) {
         self.state = State::Failed;
         orders.push(TwoPhaseAction::FailTask(token));
+    }
+}
+
+impl Pending {
+    const fn new(id: CheckpointId, Current { token, begun_at }: Current) -> Self {
+        let before = CheckpointId(id.0.saturating_sub(1));
+        Self {
+            id,
+            transactions: Transactions::only(token),
+            begun_at,
+            first_id: id,
+            sealed: before,
+            joint: before,
+            joint_last: token,
+        }
+    }
+
+    /// Takes in what a later checkpoint closes. Everything before `flushing` is flushed: what an earlier checkpoint lists
+    /// is durable from then on, whatever joins.
+    fn join(&mut self, id: CheckpointId, token: TransactionToken, flushing: TransactionToken) {
+        for (closed_by, last) in [(self.joint, self.joint_last), (self.id, self.transactions.last)] {
+            if last < flushing {
+                self.sealed = self.sealed.max(closed_by);
+            }
+        }
+        (self.joint, self.joint_last) = (self.id, self.transactions.last);
+        (self.id, self.transactions.last) = (id, token);
+    }
+
+    /// Whether what checkpoint `id` lists of these is flushed.
+    pub(super) fn is_durable(&self, id: CheckpointId, flushing: TransactionToken) -> bool {
+        let last = if id <= self.joint { self.joint_last } else { self.transactions.last };
+        id <= self.sealed || last < flushing
     }
 }
