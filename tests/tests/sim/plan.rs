@@ -7,7 +7,7 @@ use slackwater_core::ids::{AlignmentOptions, Guarantee, SavepointFormat};
 use slackwater_core::time::Millis;
 use slackwater_tests::rng::Rng;
 
-use crate::job::Job;
+use crate::job::{Job, narrow};
 
 /// A bug in the program around the machines that can be switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,7 @@ pub(crate) struct Chances {
     pub(crate) lost_trigger: u64,
     pub(crate) lost_report: u64,
     pub(crate) slow_message: u64,
+    pub(crate) slow_flush: u64,
     pub(crate) failed_folder: u64,
     pub(crate) failed_part: u64,
     pub(crate) failed_manifest: u64,
@@ -121,7 +122,7 @@ impl Plan {
         let is_manual = rng.chance(20);
         let can_overlap = matches!(mode, Mode::Aligned | Mode::AtLeastOnce);
         let tolerable_failures = if rng.chance(25) { 2 } else { u32::MAX };
-        let timeout_ms = if tolerable_failures == 2 { 80 + rng.below(60) } else { 12 + rng.below(60) };
+        let timeout_ms = if tolerable_failures == 2 { 100 + rng.below(60) } else { 15 + rng.below(120) };
         let idle_percent = job.kinds.iter().map(|_| [0, 0, 30, 80][rng.index(4)]).collect();
         Self {
             seed,
@@ -131,7 +132,7 @@ impl Plan {
             interval_ms: (!is_manual).then(|| 10 + rng.below(15)),
             timeout_ms,
             min_pause_ms: rng.below(2) * rng.below(20),
-            max_concurrent: if can_overlap { 1 + u16::from(rng.chance(50)) } else { 1 },
+            max_concurrent: if can_overlap { 1 + narrow(rng.index(3)) } else { 1 },
             tolerable_failures,
             participants: (u16::from(rng.chance(30)), u16::from(rng.chance(30))),
             num_retained: 1 + rng.index(3),
@@ -185,6 +186,7 @@ fn chances(is_manual: bool, rng: &mut Rng) -> Chances {
         lost_trigger: if is_manual { 0 } else { sometimes(4) },
         lost_report: sometimes(3),
         slow_message: sometimes(15),
+        slow_flush: sometimes(40),
         failed_folder: sometimes(5),
         failed_part: sometimes(4),
         failed_manifest: sometimes(8),
@@ -200,7 +202,7 @@ fn faults(rng: &mut Rng) -> Vec<(u64, Fault)> {
                 4..6 => Fault::Rescale,
                 _ => Fault::KillProcess { with_power: rng.chance(60) },
             };
-            (5 + rng.below(250), fault)
+            (15 + rng.below(300), fault)
         })
         .collect();
     faults.sort_by_key(|(at, _)| *at);

@@ -13,7 +13,7 @@ use crate::storage::{SinkState, TransactionName};
 use crate::task::{Cx, Effect};
 
 /// Few, so that some have to wait together.
-type Machine = TwoPhase<3>;
+type Machine = TwoPhase<2>;
 
 #[derive(Debug)]
 pub(crate) struct Sink {

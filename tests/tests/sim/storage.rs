@@ -116,10 +116,12 @@ impl Storage {
     /// Makes a complete checkpoint unfit to be restored.
     pub(crate) fn damage(&mut self, id: CheckpointId, is_unreadable: bool) {
         self.damaged.insert(id);
-        if is_unreadable {
-            self.unreadable.insert(id);
-        } else if let Some(name) = self.files.keys().find(|name| name.id == id).copied() {
-            self.files.remove(&name);
+        let listed = self.manifests.get(&id).and_then(|manifest| manifest.parts.values().flatten().next());
+        match listed.copied() {
+            Some(name) if !is_unreadable => self.remove(name),
+            Some(_) | None => {
+                self.unreadable.insert(id);
+            }
         }
     }
 

@@ -285,7 +285,8 @@ impl World {
                 }
             }
             Effect::Flush(name) => {
-                let delay = self.delay();
+                let is_slow = self.rng.chance(self.plan.chances.slow_flush);
+                let delay = if is_slow { self.rng.below(80_000) } else { self.delay() };
                 self.after(delay, Event::Flush(name));
             }
             Effect::Commit { name, transactions } => {
