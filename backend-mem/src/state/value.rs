@@ -193,11 +193,9 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
             return self.update_far(heap, key, change);
         }
         let place = self.entries.at(key, |group, key| heap.direct_mut(self.entries.id(), group, key))?;
-        let Some(place) = place else { return self.update_far(heap, key, change) };
-        match self.change_in_place(place, change)? {
-            None => Ok(()),
-            Some(other_len) => self.put(heap, key, V::borrow(&other_len)),
-        }
+        let Some(place) = place else { return self.update_moved(heap, key, change) };
+        let other_len = self.change_in_place(place, change)?;
+        self.put_if_any(heap, key, other_len)
     }
 
     /// Changes a value where it lies, or gives the new one, if it has another length.
@@ -212,7 +210,23 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
         Ok((!fits).then_some(changed))
     }
 
-    /// The same by longer ways.
+    /// The same in a page that is frozen, or by the long way.
+    #[cold]
+    #[inline(never)]
+    fn update_moved<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        key: N::Key<'_, K>,
+        change: impl FnOnce(Option<V::Owned>) -> V::Owned,
+    ) -> Result<(), StateError> {
+        let place =
+            self.entries.at(key, |group, key| heap.direct_mut_moved(self.entries.id(), group, key))?;
+        let Some(place) = place else { return self.update_far(heap, key, change) };
+        let other_len = self.change_in_place(place, change)?;
+        self.put_if_any(heap, key, other_len)
+    }
+
+    /// The same by the long way.
     #[inline(never)]
     fn update_far<A: ArenaHandle>(
         &self,
@@ -222,9 +236,6 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
     ) -> Result<(), StateError> {
         let id = self.entries.id();
         let changed = self.entries.at(key, |group, key| {
-            if let Some(place) = heap.direct_mut_moved(id, group, key) {
-                return self.change_in_place(place, change);
-            }
             let stored = match heap.slot_mut(id, group, key)? {
                 Slot::Here(place) => return self.change_in_place(place, change),
                 Slot::Elsewhere => heap.get(id, group, key)?,
@@ -232,7 +243,17 @@ impl<K: Codec, V: Decode, N: Namespace, E: Expiry> ValueState<K, V, N, E> {
             };
             Ok(Some(change(stored.map_or(Ok(None), |stored| self.decoded(stored))?)))
         })??;
-        changed.map_or(Ok(()), |changed| self.put(heap, key, V::borrow(&changed)))
+        self.put_if_any(heap, key, changed)
+    }
+
+    #[inline]
+    fn put_if_any<A: ArenaHandle>(
+        &self,
+        heap: &mut Heap<A>,
+        key: N::Key<'_, K>,
+        value: Option<V::Owned>,
+    ) -> Result<(), StateError> {
+        value.map_or(Ok(()), |value| self.put(heap, key, V::borrow(&value)))
     }
 
     /// Removes the value of a key and says whether there was one, expired or not.
