@@ -28,6 +28,8 @@ const ALIGNMENT: AlignmentMetrics =
 const NOW: Now = Now { monotonic: Millis(70), wall: Millis(1_000) };
 const FORMAT: SavepointFormat = SavepointFormat::Canonical;
 
+mod invariants;
+
 type Machine = Subtask<2>;
 type Table<'a> = &'a [(SubtaskEvent, &'a [SubtaskAction])];
 
@@ -860,6 +862,8 @@ fn x27_a_savepoint_that_is_old_or_aborted_does_not_end_the_data() {
         (TriggerReceived(self::barrier(13)), &steps(13)),
         (taken(13), &[persist(13)]),
         (TriggerReceived(barrier), &[]),
+        // Nor one with the id of the newest checkpoint.
+        (TriggerReceived(stop(13, SnapshotKind::Drain(FORMAT))), &[]),
     ]);
 }
 
@@ -909,6 +913,27 @@ fn x28_y14_a_finished_subtask_waits_for_a_final_checkpoint_and_for_those_behind(
         &[
             (abort(22, Some(21)), &[NotifyComplete(id(21)), NotifyAbort(id(22)), Close]),
             (complete(23), &[NotifyComplete(id(23))]),
+        ],
+    );
+}
+
+#[test]
+fn x28_a_checkpoint_from_before_the_end_of_the_data_is_no_final_one() {
+    let mut machine = run_source(&[
+        (TriggerReceived(barrier(20)), &steps(20)),
+        (taken(20), &[persist(20)]),
+        (ended(true), &[]),
+        (persisted(20), &[acknowledge_directly(20, false)]),
+        (OutputsConsumed, &[]),
+        (complete(20), &[NotifyComplete(id(20))]),
+    ]);
+    go_on(
+        &mut machine,
+        &[
+            (TriggerReceived(barrier(21)), &steps(21)),
+            (taken(21), &[persist(21)]),
+            (persisted(21), &[acknowledge_directly(21, true)]),
+            (complete(21), &[NotifyComplete(id(21)), Close]),
         ],
     );
 }

@@ -289,7 +289,15 @@ fn c6_c10_a_restore_commits_what_is_pending_then_aborts_what_was_current_element
 fn c6_transactions_are_recovered_one_at_a_time_and_before_the_first_one_begins() {
     let mut machine = Machine::new(TwoPhaseOptions::default());
     go_on(&mut machine, &[(restored(1), &[RecoverAndCommit(token(1))])]);
-    for event in [restored(2), was_current(2), Opened, Recovered(token(2)), snapshot(1), complete(1)] {
+    for event in [
+        restored(2),
+        was_current(2),
+        Opened,
+        Recovered(token(2)),
+        RecoverFailed(token(2)),
+        snapshot(1),
+        complete(1),
+    ] {
         assert!(matches!(send(&mut machine, 0, event), Err(Rejected::Unexpected { .. })), "{event:?}");
     }
     let mut machine = opened();
@@ -659,4 +667,54 @@ fn c3_c4_every_order_of_events_commits_each_closed_transaction_once_and_in_order
     assert!(world.step(Opened));
     let sequences = world.explore(11);
     assert!(sequences > 300_000, "{sequences}");
+}
+
+/// An open sink whose transactions 0 and 1 wait for checkpoints 1 and 2, with something set wrong.
+fn spoilt(spoil: impl FnOnce(&mut Machine)) -> Option<&'static str> {
+    let mut machine = run(&[
+        (snapshot(1), &[pre_commit(0, 1), begin(1)]),
+        (snapshot(2), &[pre_commit(1, 2), begin(2)]),
+        (durable(1), &[]),
+    ]);
+    assert_eq!(machine.broken_invariant(), None);
+    spoil(&mut machine);
+    machine.broken_invariant()
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    fn pending(machine: &mut Machine, index: usize) -> &mut super::Pending {
+        machine.pending[index].as_mut().unwrap()
+    }
+    for id in [0, 1] {
+        assert_eq!(spoilt(|machine| pending(machine, 1).id = CheckpointId(id)), Some("FI1"));
+    }
+    assert_eq!(spoilt(|machine| pending(machine, 1).transactions.first = token(0)), Some("FI1"));
+    assert_eq!(spoilt(|machine| machine.pending[0] = None), Some("FI1"));
+    assert_eq!(spoilt(|machine| pending(machine, 1).transactions.last = token(2)), Some("FI2"));
+    assert_eq!(spoilt(|machine| machine.next = token(2)), Some("FI2"));
+    assert_eq!(spoilt(|machine| machine.flushing = token(3)), Some("FI2"));
+    let commits = |completed, flushing| {
+        spoilt(|machine| {
+            machine.is_committing = true;
+            (machine.completed, machine.flushing) = (completed, token(flushing));
+        })
+    };
+    assert_eq!(commits(Some(CheckpointId(1)), 1), None);
+    assert_eq!(commits(Some(CheckpointId(1)), 0), Some("FI3"));
+    assert_eq!(commits(Some(CheckpointId(0)), 1), Some("FI3"));
+    assert_eq!(commits(None, 1), Some("FI3"));
+    let recovers = |machine: &mut Machine| {
+        (machine.state, machine.current) = (super::State::Recovering { outstanding: None }, None);
+    };
+    assert_eq!(spoilt(recovers), Some("FI4"));
+}
+
+#[test]
+#[should_panic(expected = "FI1")]
+fn check_panics_at_a_broken_invariant() {
+    let mut machine = opened();
+    machine.pending[1] =
+        Some(super::Pending { id: CheckpointId(1), transactions: range(0, 0), begun_at: Millis(0) });
+    machine.check();
 }

@@ -228,3 +228,107 @@ fn a_work_that_gets_no_block_is_stalled() {
     let mut work = WriteFile::new(FINAL, some_bytes(1));
     assert_eq!(run_to_end(&mut disk, &mut work), Err(RunError::Stalled));
 }
+
+/// A writer whose file is open, its disk and its tokens.
+fn opened(blocks: usize) -> (FileWriter<NotingDisk, &'static str>, NotingDisk, Tokens) {
+    let mut disk = NotingDisk::new(8, blocks, None);
+    let (mut writer, mut tokens) = (FileWriter::new(FINAL, 1 << 20), Tokens::new(1));
+    assert!(!writer.takes_bytes());
+    writer.advance(&mut disk, &mut tokens);
+    complete(&mut writer, &mut disk);
+    (writer, disk, tokens)
+}
+
+fn complete(writer: &mut FileWriter<NotingDisk, &'static str>, disk: &mut NotingDisk) {
+    let mut ended = Vec::<_, 8>::new();
+    disk.reap(Wait::ForOne, &mut ended);
+    ended.into_iter().for_each(|completion| writer.on_completion(completion, disk));
+}
+
+#[test]
+fn bytes_are_taken_while_the_file_is_open_and_not_sealed() {
+    let (mut writer, mut disk, mut tokens) = opened(1);
+    assert!(writer.takes_bytes());
+    writer.seal();
+    assert!(!writer.takes_bytes());
+    assert_eq!(writer.append(&[1], &mut disk, &mut tokens), 0);
+}
+
+#[test]
+fn many_blocks_are_taken_at_once_while_the_disk_lends_them() {
+    let (mut writer, mut disk, mut tokens) = opened(3);
+    assert_eq!(writer.append(&some_bytes(2 * BLOCK + 1), &mut disk, &mut tokens), 2 * BLOCK + 1);
+    assert_eq!(disk.steps(), "create:job/part write");
+    assert_eq!(disk.log.len(), 3);
+}
+
+#[test]
+fn a_full_block_goes_out_at_once_and_another_waits() {
+    for (len, writes) in [(BLOCK, 1), (BLOCK - 1, 0)] {
+        let (mut writer, mut disk, mut tokens) = opened(1);
+        assert_eq!(writer.append(&some_bytes(len), &mut disk, &mut tokens), len);
+        writer.advance(&mut disk, &mut tokens);
+        assert_eq!(disk.log.len(), 1 + writes, "{len}");
+    }
+}
+
+#[test]
+fn an_abandoned_file_gives_its_block_back() {
+    let (mut writer, mut disk, mut tokens) = opened(1);
+    assert_eq!(writer.append(&[1; 10], &mut disk, &mut tokens), 10);
+    assert_eq!(disk.blocks, 0);
+    writer.abandon();
+    writer.advance(&mut disk, &mut tokens);
+    complete(&mut writer, &mut disk);
+    assert_eq!(disk.blocks, 1);
+    assert!(format!("{writer:?}").starts_with("FileWriter { names: Final { path: \"job/part\" }"));
+}
+
+#[test]
+fn an_abandoned_work_is_removed() {
+    let mut disk = NotingDisk::new(8, 2, None);
+    let mut work = WriteFile::new(RENAMED, some_bytes(5));
+    work.abandon();
+    run_to_end(&mut disk, &mut work).unwrap();
+    assert_eq!(work.result(), Some(Err(Failure::Abandoned)));
+    assert_eq!(disk.steps(), "create:job/.tmp close remove:job/.tmp");
+}
+
+#[test]
+fn a_disk_that_somebody_uses_is_refused() {
+    let (mut writer, mut disk, mut tokens) = opened(1);
+    assert_eq!(writer.append(&some_bytes(BLOCK), &mut disk, &mut tokens), BLOCK);
+    writer.advance(&mut disk, &mut tokens);
+    let mut work = WriteFile::new(FINAL, some_bytes(1));
+    let busy = RunError::Busy { in_flight: 1 };
+    assert_eq!(run_to_end(&mut disk, &mut work), Err(busy));
+    assert_eq!(busy.to_string(), "the disk has 1 operations of other work in flight: reap them first");
+    let stalled = "the work waits for nothing: give the disk's blocks back to it";
+    assert_eq!(RunError::Stalled.to_string(), stalled);
+}
+
+#[test]
+fn a_token_names_its_job() {
+    let mut tokens = Tokens::new(3);
+    assert_eq!(tokens.job(), 3);
+    assert_eq!([tokens.draw(), tokens.draw()], [Token(3 << 32), Token((3 << 32) + 1)]);
+    assert_eq!(Tokens::new(u32::MAX).draw().job(), u32::MAX);
+    // A number that has bits in common with the job's.
+    assert_eq!([Token((5 << 32) | 5).job(), Token(7).job()], [5, 0]);
+}
+
+#[test]
+fn a_disk_error_says_what_failed_and_why() {
+    let said = |errno| DiskError { operation: OperationKind::Rename, errno }.to_string();
+    for (errno, why) in [
+        (DiskError::NOT_FOUND, "not found"),
+        (DiskError::IO, "input/output error"),
+        (DiskError::ACCESS, "permission denied"),
+        (DiskError::EXISTS, "exists already"),
+        (DiskError::NO_SPACE, "no space left on the disk"),
+        (DiskError::READ_ONLY, "file system is read-only"),
+    ] {
+        assert_eq!(said(errno), format!("Rename failed: {why}"));
+    }
+    assert_eq!(said(99), "Rename failed with error 99");
+}

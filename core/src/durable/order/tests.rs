@@ -227,3 +227,75 @@ fn a_manifest_cannot_be_abandoned_once_its_name_may_exist() {
     assert_eq!(out.last(), Some(&FileAction::Perform(Step::Rename)));
     assert!(order.on_event(Now::default(), FileEvent::Abandoned, &mut out).is_err());
 }
+
+/// A file that has got that far, with one field set wrong.
+fn spoilt(spoil: impl FnOnce(&mut FileOrder)) -> Option<&'static str> {
+    let mut order = FileOrder::new(Birth::TemporaryName);
+    spoil(&mut order);
+    order.broken_invariant()
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    let error = Failure::Disk { error: IO, name_may_exist: false };
+    assert_eq!(spoilt(|_| {}), None);
+    assert_eq!(spoilt(|order| order.is_synced = true), Some("D1"));
+    assert_eq!(spoilt(|order| order.state = State::Awaiting(Step::SyncFile)), Some("D1"));
+    let sealed_in_flight = |order: &mut FileOrder| {
+        (order.is_synced, order.sealed, order.writes_in_flight) = (true, Some(false), 1);
+    };
+    assert_eq!(spoilt(sealed_in_flight), Some("D1"));
+    assert_eq!(spoilt(|order| order.is_renamed = true), Some("D2"));
+    assert_eq!(spoilt(|order| order.state = State::Awaiting(Step::Rename)), Some("D2"));
+    assert_eq!(spoilt(|order| order.state = State::Durable), Some("D3"));
+    let not_renamed = |order: &mut FileOrder| {
+        (order.state, order.sealed, order.is_synced) = (State::Durable, Some(false), true);
+    };
+    assert_eq!(spoilt(not_renamed), Some("D3"));
+    let unsynced = |order: &mut FileOrder| (order.birth, order.state) = (Birth::FinalName, State::Durable);
+    assert_eq!(spoilt(unsynced), Some("D3"));
+    for state in [State::Failed, State::Cleaning(Step::Close)] {
+        let in_flight = |order: &mut FileOrder| {
+            (order.state, order.failure, order.writes_in_flight) = (state, Some(error), 1);
+        };
+        assert_eq!(spoilt(in_flight), Some("D4"));
+    }
+    for state in [State::Failed, State::Cleaning(Step::Remove), State::Draining] {
+        assert_eq!(spoilt(|order| order.state = state), Some("D5"));
+        assert_eq!(spoilt(|order| (order.state, order.failure) = (state, Some(error))), None);
+    }
+    let failed_and_durable = |order: &mut FileOrder| {
+        not_renamed(order);
+        (order.is_renamed, order.failure) = (true, Some(error));
+    };
+    assert_eq!(spoilt(failed_and_durable), Some("D5"));
+}
+
+#[test]
+#[should_panic(expected = "D2")]
+fn check_panics_at_a_broken_invariant() {
+    let mut order = FileOrder::new(Birth::TemporaryName);
+    order.is_renamed = true;
+    order.check();
+}
+
+#[test]
+fn a_failure_is_known_while_it_is_cleaned_up() {
+    let mut order = FileOrder::new(Birth::FinalName);
+    let mut out = Vec::<_, 16>::new();
+    for event in [FileEvent::Started, FileEvent::StepDone(Step::Create)] {
+        order.on_event(Now::default(), event, &mut out).unwrap();
+        assert_eq!(order.failure(), None);
+    }
+    order.on_event(Now::default(), FileEvent::Abandoned, &mut out).unwrap();
+    assert_eq!(out.last(), Some(&FileAction::Perform(Step::Close)));
+    assert_eq!(order.failure(), Some(Failure::Abandoned));
+}
+
+#[test]
+fn a_failure_says_whether_the_name_may_exist() {
+    let said = |name_may_exist| format!("{}", Failure::Disk { error: IO, name_may_exist });
+    assert_eq!(format!("{}", Failure::Abandoned), "the file was abandoned");
+    assert_eq!(said(false), "Write failed: input/output error");
+    assert_eq!(said(true), "Write failed: input/output error; the file may still appear under its name");
+}

@@ -227,3 +227,54 @@ fn c12_more_checkpoints_than_fit_are_refused() {
         &[(complete(1), &[commit(1, 0)]), (returned(1, 0), &[emit(1)]), (summary(4, 0, 0), &[])],
     );
 }
+
+#[test]
+fn c16_the_restored_checkpoint_itself_is_committed() {
+    let mut machine = Machine::new(CommitterOptions::default());
+    let restored = CommitterEvent::Restored { id: id(7), committables: 2 };
+    go_on(&mut machine, &[(restored, &[]), (Opened(Some(id(7))), &[commit(7, 0)])]);
+}
+
+#[test]
+fn c12_there_may_be_as_many_writers_as_the_committer_has_room_for() {
+    let summary = |writers| CommitterEvent::SummaryArrived { id: id(1), writer: 3, writers, committables: 1 };
+    run_usual(&[(summary(32), &[])]);
+    let refused = send(&mut run_usual(&[]), summary(33));
+    assert_eq!(refused, Err(Rejected::OutOfRange { what: "writer", value: 3, limit: 32 }));
+    run_usual(&[(summary(31), &[])]);
+}
+
+/// An open committer that has checkpoints 5 and 6 whole, with something set wrong.
+fn spoilt(spoil: impl FnOnce(&mut Machine)) -> Option<&'static str> {
+    let mut machine = run_usual(&[]);
+    whole(&mut machine, 5);
+    whole(&mut machine, 6);
+    assert_eq!(machine.broken_invariant(), None);
+    spoil(&mut machine);
+    machine.broken_invariant()
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    for number in [5, 4] {
+        let out_of_order = |machine: &mut Machine| machine.batches[1].as_mut().unwrap().id = id(number);
+        assert_eq!(spoilt(out_of_order), Some("TI1"));
+    }
+    assert_eq!(spoilt(|machine| machine.batches[0] = None), Some("TI1"));
+    assert_eq!(spoilt(|machine| machine.batches[1].as_mut().unwrap().writers = 1), Some("TI2"));
+    assert_eq!(spoilt(|machine| machine.committing = Some(0)), Some("TI3"));
+    let committing = |last_completed| {
+        spoilt(|machine| (machine.committing, machine.last_completed) = (Some(0), Some(id(last_completed))))
+    };
+    assert_eq!([4, 5, 6].map(committing), [Some("TI3"), None, None]);
+    let idle = |last_completed| spoilt(|machine| machine.last_completed = Some(id(last_completed)));
+    assert_eq!([4, 5].map(idle), [None, Some("TI4")]);
+}
+
+#[test]
+#[should_panic(expected = "TI3")]
+fn check_panics_at_a_broken_invariant() {
+    let mut machine = run_usual(&[]);
+    machine.committing = Some(0);
+    machine.check();
+}

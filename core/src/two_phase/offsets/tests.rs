@@ -187,3 +187,58 @@ fn refused_events_change_nothing() {
     }
     assert_eq!(format!("{machine:?}"), before);
 }
+
+#[test]
+fn c19_c20_offsets_that_were_pushed_out_are_not_told() {
+    run(
+        true,
+        &[
+            (snapshot(1), &[]),
+            (snapshot(2), &[]),
+            (snapshot(3), &[]),
+            (complete(1), &[commit(1)]),
+            (complete(2), &[]),
+            (snapshot(4), &[forget(1)]),
+            (snapshot(5), &[forget(2)]),
+            (committed(1), &[forget(1)]),
+            (complete(3), &[commit(3)]),
+        ],
+    );
+}
+
+/// Offsets of checkpoints 1 and 2, of which the first is being told, with something set wrong.
+fn spoilt(spoil: impl FnOnce(&mut Machine)) -> Option<&'static str> {
+    let mut machine = run(true, &[(snapshot(1), &[]), (snapshot(2), &[]), (complete(1), &[commit(1)])]);
+    assert_eq!(machine.broken_invariant(), None);
+    spoil(&mut machine);
+    machine.broken_invariant()
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    let id = |number| Some(CheckpointId(number));
+    for number in [1, 0] {
+        let out_of_order =
+            |machine: &mut Machine| machine.remembered[1].as_mut().unwrap().id = CheckpointId(number);
+        assert_eq!(spoilt(out_of_order), Some("OI1"));
+    }
+    assert_eq!(spoilt(|machine| machine.remembered[0] = None), Some("OI1"));
+    assert_eq!(
+        [0, 1, 2].map(|done| spoilt(|machine| machine.done = id(done))),
+        [None, Some("OI2"), Some("OI2")]
+    );
+    let waiting =
+        |waiting, committing| spoilt(|machine| (machine.waiting, machine.committing) = (waiting, committing));
+    assert_eq!(waiting(id(2), id(1)), None);
+    assert_eq!(waiting(id(2), None), Some("OI3"));
+    assert_eq!(waiting(id(1), id(1)), Some("OI3"));
+    assert_eq!(waiting(id(1), id(2)), Some("OI3"));
+}
+
+#[test]
+#[should_panic(expected = "OI2")]
+fn check_panics_at_a_broken_invariant() {
+    let mut machine = run(true, &[(snapshot(1), &[])]);
+    machine.done = Some(CheckpointId(1));
+    machine.check();
+}

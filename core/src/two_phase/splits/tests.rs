@@ -74,3 +74,31 @@ fn c22_a_split_is_given_out_once_and_no_more_than_fit() {
     assert_eq!(send(&mut machine, complete(2)), Ok(Vec::new()));
     assert!(matches!(send(&mut machine, snapshot(2)), Err(Rejected::Unexpected { .. })));
 }
+
+/// `three_splits`, with something set wrong.
+fn spoilt(spoil: impl FnOnce(&mut Machine)) -> Option<&'static str> {
+    let mut machine = three_splits();
+    assert_eq!(machine.broken_invariant(), None);
+    spoil(&mut machine);
+    machine.broken_invariant()
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    assert_eq!(spoilt(|machine| machine.assigned[1] = machine.assigned[0]), Some("RI1"));
+    let completed = |id| spoilt(|machine| machine.completed = Some(CheckpointId(id)));
+    assert_eq!([0, 1, 2].map(completed), [None, Some("RI2"), Some("RI2")]);
+    let returned = |machine: &mut Machine| {
+        machine.assigned.iter_mut().flatten().for_each(|split| split.is_returned = true);
+        machine.completed = Some(CheckpointId(2));
+    };
+    assert_eq!(spoilt(returned), None);
+}
+
+#[test]
+#[should_panic(expected = "RI2")]
+fn check_panics_at_a_broken_invariant() {
+    let mut machine = three_splits();
+    machine.completed = Some(CheckpointId(1));
+    machine.check();
+}
