@@ -11,6 +11,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[path = "sim/control.rs"]
 mod control;
+#[path = "sim/effects.rs"]
+mod effects;
+#[path = "sim/event.rs"]
+mod event;
 #[path = "sim/faults.rs"]
 mod faults;
 #[path = "sim/job.rs"]
@@ -29,6 +33,10 @@ mod sink;
 mod storage;
 #[path = "sim/task.rs"]
 mod task;
+#[path = "sim/task_capture.rs"]
+mod task_capture;
+#[path = "sim/task_flow.rs"]
+mod task_flow;
 #[path = "sim/task_input.rs"]
 mod task_input;
 #[path = "sim/task_orders.rs"]

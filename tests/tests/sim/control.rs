@@ -3,18 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use slackwater_core::coordinator::{
-    Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, Notification, Participant, TaskReport,
-    TaskSet, TaskState, TriggerError,
+    Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, Notification, Participant, RequestToken,
+    TaskReport, TaskSet, TaskState, TriggerError,
 };
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
 use slackwater_core::reason::FailureReason;
-use slackwater_core::retained::{CheckpointKind, Retained, RetainedAction, RetainedEvent, RetentionPolicy};
+use slackwater_core::retained::{
+    CheckpointKind, Retained, RetainedAction, RetainedEvent, RetentionPolicy, Verdict as Worth,
+};
 
+use crate::event::Event;
 use crate::job::{Graph, Job};
 use crate::plan::Plan;
 use crate::storage::{FileName, Manifest};
 use crate::task::{Flow, Mail, Verdict};
-use crate::world::{Event, Phase, World};
+use crate::world::{Phase, World};
 
 type Machine = Coordinator<1, 4, 4, Graph>;
 type Action = CoordinatorAction<1>;
@@ -32,6 +35,8 @@ pub(crate) struct Control {
     acknowledged: BTreeMap<(CheckpointId, u16, u16), Vec<FileName>>,
     parts: BTreeMap<CheckpointId, BTreeMap<u16, Vec<FileName>>>,
     savepoints: BTreeSet<CheckpointId>,
+    /// Not answered yet.
+    pub(crate) requests: BTreeSet<RequestToken>,
     /// The newest checkpoint that the store has let go of while it was told of another one.
     subsumed: Option<CheckpointId>,
 }
@@ -46,6 +51,7 @@ impl Control {
             acknowledged: BTreeMap::new(),
             parts: BTreeMap::new(),
             savepoints: BTreeSet::new(),
+            requests: BTreeSet::new(),
             subsumed: None,
         })
     }
@@ -124,15 +130,42 @@ impl World {
                 let run = self.run;
                 self.after(0, Event::FailOver { run });
             }
-            Action::RequestFailed { reason, .. } => self.note_failure(reason),
-            Action::RequestCompleted { .. }
-            | Action::RequestRefused { .. }
-            | Action::RegisterShared { .. }
+            Action::RequestFailed { request, reason, .. } => {
+                self.note_failure(reason);
+                self.answer(request)?;
+            }
+            Action::RequestCompleted { request, .. } => self.answer(Some(request))?,
+            Action::RequestRefused { request, .. } => self.answer(request)?,
+            Action::RegisterShared { .. }
             | Action::DiscardLate { .. }
             | Action::RestoreHooks(_)
             | Action::CloseHooks => {}
         }
         Ok(())
+    }
+
+    fn answer(&mut self, request: Option<RequestToken>) -> Verdict {
+        match request {
+            Some(request) if !self.control.requests.remove(&request) => {
+                Err(format!("{request:?} is answered twice"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What is left when the coordinator has ended and all that it ordered is done.
+    pub(crate) fn check_control(&self) -> Verdict {
+        let Control { machine, store, requests, .. } = &self.control;
+        if !machine.is_idle() || !requests.is_empty() {
+            return Err(format!("the coordinator has not ended: {requests:?} are not answered"));
+        }
+        let is_lost = |id: &CheckpointId| {
+            self.storage.verdict(*id, true) != Worth::Sound && !self.storage.damaged.contains(id)
+        };
+        match store.retained().map(|(id, _)| id).find(is_lost) {
+            Some(id) => Err(format!("checkpoint {id} is retained, but not whole")),
+            None => Ok(()),
+        }
     }
 
     fn note_failure(&mut self, reason: FailureReason) {

@@ -7,12 +7,13 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::retained::{Recovery, RecoveryAction, RecoveryEvent, RestoreEntry, RetainedEvent};
 
 use crate::control::{Control, KIND};
+use crate::event::Event;
 use crate::job::narrow;
 use crate::plan::{Fault, Mutant};
 use crate::restore::Restore;
 use crate::storage::Checkpoint;
 use crate::task::{Cx, Verdict};
-use crate::world::{Event, Phase, World};
+use crate::world::{Phase, World};
 
 impl World {
     pub(crate) fn strike(&mut self, fault: Fault) -> Verdict {

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use slackwater_core::coordinator::{CoordinatorEvent, RequestKind, RequestToken, TaskReport, TaskState};
+use slackwater_core::coordinator::{CoordinatorEvent, RequestKind, RequestToken};
 use slackwater_core::ids::CheckpointId;
-use slackwater_core::subtask::Part;
 use slackwater_core::time::{Millis, Now};
 use slackwater_core::two_phase::{TransactionToken, Transactions};
 use slackwater_tests::rng::Rng;
 
 use crate::control::Control;
+use crate::event::Event;
 use crate::job::{Job, Kind};
 use crate::oracle::Output;
 use crate::plan::{CALM_MS, Chances, Coverage, Fault, Mode, Mutant, Plan};
-use crate::storage::{FileName, Ledger, Manifest, Storage, TransactionName};
-use crate::task::{Cx, Effect, Flow, Mail, Task, Verdict};
+use crate::storage::{Ledger, Storage, TransactionName};
+use crate::task::{Flow, Mail, Task, Verdict};
 
 /// Far more than any run here takes.
 const STEPS_MAX: u64 = 400_000;
@@ -23,45 +23,6 @@ const WALL_START_MS: u64 = 1_700_000_000_000;
 const STEP_MICROS_MAX: u64 = 300;
 /// How often the end is asked for where there are no periodic checkpoints.
 const ASK_AGAIN_MICROS: u64 = 25_000;
-
-/// Something that happens at its time.
-#[derive(Clone, Debug)]
-pub(crate) enum Event {
-    Coordinator(CoordinatorEvent),
-    Acknowledged { id: CheckpointId, task: u16, attempt: u16, report: TaskReport, files: Vec<FileName> },
-    Mail { run: u32, task: u16, mail: Mail },
-    Start { run: u32, task: u16 },
-    TaskChanged { run: u32, task: u16, state: TaskState },
-    Persisted { name: FileName, part: Part, is_good: bool },
-    Sync(FileName),
-    Flush(TransactionName),
-    Commit { name: TransactionName, transactions: Transactions },
-    Manifest { id: CheckpointId, manifest: Manifest, is_good: bool },
-    Discarded(CheckpointId),
-    Cleaned(CheckpointId),
-    FailOver { run: u32 },
-}
-
-impl Event {
-    /// Whether it is lost with the tasks.
-    pub(crate) const fn is_of_tasks(&self) -> bool {
-        match self {
-            Self::Mail { .. }
-            | Self::Start { .. }
-            | Self::TaskChanged { .. }
-            | Self::Persisted { .. }
-            | Self::Sync(_)
-            | Self::Flush(_)
-            | Self::Commit { .. } => true,
-            Self::Coordinator(_)
-            | Self::Acknowledged { .. }
-            | Self::Manifest { .. }
-            | Self::Discarded(_)
-            | Self::Cleaned(_)
-            | Self::FailOver { .. } => false,
-        }
-    }
-}
 
 /// How far the job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +98,7 @@ impl World {
             self.drive_coordinator()?;
             self.settle()?;
             if self.phase == Phase::Over {
-                return self.ledger.check_end();
+                return self.end();
             }
             if !self.step_one()? {
                 self.wait()?;
@@ -145,6 +106,18 @@ impl World {
         }
         let flows: Vec<_> = self.tasks.iter().map(|task| (task.flow, &task.blocked)).collect();
         Err(format!("the job does not end: {flows:?}"))
+    }
+
+    /// The coordinator ends, every request was answered, and what was committed is compared.
+    fn end(&mut self) -> Verdict {
+        self.tell_coordinator(CoordinatorEvent::ShutDown)?;
+        while let Some(((at, _), event)) = self.events.pop_first() {
+            self.micros = self.micros.max(at);
+            self.deliver(event)?;
+            self.drive_coordinator()?;
+        }
+        self.check_control()?;
+        self.ledger.check_end()
     }
 
     pub(crate) const fn now(&self) -> Now {
@@ -227,98 +200,6 @@ impl World {
         names.into_iter().try_for_each(|name| self.ledger.commit(name))
     }
 
-    /// Lets a task do something and carries out what it wants. A task that is gone does nothing.
-    fn with_task<R: Default>(
-        &mut self,
-        (run, index): (u32, u16),
-        act: impl FnOnce(&mut Task, &mut Cx<'_>) -> Result<R, String>,
-    ) -> Result<R, String> {
-        let now = self.now();
-        let Some(task) = self.tasks.get_mut(usize::from(index)) else { return Ok(R::default()) };
-        if run != self.run || task.is_dead || task.flow == Flow::Finished {
-            return Ok(R::default());
-        }
-        let mut effects = Vec::new();
-        let mut cx = Cx {
-            now,
-            rng: &mut self.rng,
-            plan: &self.plan,
-            job: &self.job,
-            coverage: &mut self.coverage,
-            ledger: &mut self.ledger,
-            effects: &mut effects,
-        };
-        let done = act(task, &mut cx)?;
-        self.idle.fill(false);
-        effects.into_iter().try_for_each(|effect| self.carry_out(index, effect))?;
-        Ok(done)
-    }
-
-    fn carry_out(&mut self, task: u16, effect: Effect) -> Verdict {
-        let (run, attempt) = (self.run, self.control.attempt);
-        match effect {
-            Effect::Acknowledge { id, is_finished, files } => {
-                if self.is_report_lost() {
-                    return Ok(());
-                }
-                let report =
-                    TaskReport { has_state: !files.is_empty(), is_finished, ..TaskReport::default() };
-                let delay = self.delay();
-                self.after(delay, Event::Acknowledged { id, task, attempt, report, files });
-            }
-            Effect::Decline { id, reason } => {
-                self.coverage.note("declines");
-                if self.is_report_lost() {
-                    return Ok(());
-                }
-                let by = self.control.by(task, attempt);
-                let delay = self.delay();
-                self.after(delay, Event::Coordinator(CoordinatorEvent::Declined { id, by, reason }));
-            }
-            Effect::Persist { name, part, content } => {
-                self.storage.write(name, content);
-                let is_good = !self.rng.chance(self.plan.chances.failed_part);
-                let delay = self.delay();
-                self.after(delay, Event::Persisted { name, part, is_good });
-                if self.plan.has(Mutant::AcknowledgeBeforeSync) {
-                    self.after(delay + 40_000, Event::Sync(name));
-                }
-            }
-            Effect::Flush(name) => {
-                let is_slow = self.rng.chance(self.plan.chances.slow_flush);
-                let delay = if is_slow { self.rng.below(80_000) } else { self.delay() };
-                self.after(delay, Event::Flush(name));
-            }
-            Effect::Commit { name, transactions } => {
-                let delay = self.delay();
-                self.after(delay, Event::Commit { name, transactions });
-            }
-            Effect::Finished => {
-                self.coverage.note("finished tasks");
-                self.after(6_000, Event::TaskChanged { run, task, state: TaskState::Finished });
-            }
-            Effect::Fail => self.kill(task),
-        }
-        Ok(())
-    }
-
-    fn is_report_lost(&mut self) -> bool {
-        let is_lost = self.rng.chance(self.plan.chances.lost_report);
-        if is_lost {
-            self.coverage.note("lost reports");
-        }
-        is_lost
-    }
-
-    /// A task dies; after a while somebody notices.
-    pub(crate) fn kill(&mut self, task: u16) {
-        if let Some(task) = self.tasks.get_mut(usize::from(task)) {
-            task.is_dead = true;
-            let (run, delay) = (self.run, self.rng.below(15_000));
-            self.after(delay, Event::FailOver { run });
-        }
-    }
-
     fn on_faults(&mut self) -> Verdict {
         let is_due = |(at, _): &mut (u64, Fault)| *at * 1000 <= self.micros;
         match self.faults.pop_front_if(is_due) {
@@ -351,6 +232,7 @@ impl World {
         }
         self.tokens += 1;
         let request = RequestToken(self.tokens);
+        self.control.requests.insert(request);
         self.tell_coordinator(CoordinatorEvent::CheckpointRequested { request, kind })
     }
 
