@@ -197,7 +197,7 @@ impl<const PENDING: usize> TwoPhase<PENDING> {
 }
 
 impl Pending {
-    const fn new(id: CheckpointId, Current { token, begun_at }: Current) -> Self {
+    pub(super) const fn new(id: CheckpointId, Current { token, begun_at }: Current) -> Self {
         let before = CheckpointId(id.0.saturating_sub(1));
         Self {
             id,

@@ -714,7 +714,7 @@ fn each_broken_invariant_is_named() {
 #[should_panic(expected = "FI1")]
 fn check_panics_at_a_broken_invariant() {
     let mut machine = opened();
-    machine.pending[1] =
-        Some(super::Pending { id: CheckpointId(1), transactions: range(0, 0), begun_at: Millis(0) });
+    let closed = super::Current { token: token(0), begun_at: Millis(0) };
+    machine.pending[1] = Some(super::Pending::new(CheckpointId(1), closed));
     machine.check();
 }
