@@ -3,7 +3,8 @@
 //! [`SegmentWriter`] is the work of writing one; [`restore_segment`] puts key groups of one into a heap,
 //! [`restore_operator_state`] what is not kept by key of all, and [`verify_segment`] checks every byte of one. These wait for the disk, and take whatever bytes they
 //! find: damage is an error, never a panic, and what they need of memory is at most the length of the file
-//! twice over, the heap's own apart.
+//! twice over, the heap's own apart. Of a compressed segment it is that and the frames of a key group besides: 64
+//! KiB for each chunk of it that was sound, and no chunk is shorter than 13 bytes.
 
 use std::string::String;
 
@@ -12,6 +13,7 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 
 mod adopt;
+mod compression;
 mod error;
 mod key_group;
 mod operator_state;
@@ -25,6 +27,9 @@ mod tests;
 mod verify;
 mod write;
 
+pub use slackwater_core::format::segment::Compression;
+
+pub use compression::{Unsupported, check_compression, decompress_key_group};
 pub use error::{RestoreCause, RestoreError, WriteError};
 pub use operator_state::{OldSegment, restore_operator_state};
 pub use read::read_file;
@@ -51,6 +56,8 @@ pub struct SegmentSpec {
     pub attempt: u64,
     /// The number of key groups of the job.
     pub max_parallelism: MaxParallelism,
+    /// How frames are stored; one that [is built in](check_compression).
+    pub compression: Compression,
 }
 
 /// A segment that is durable, as a manifest remembers it.

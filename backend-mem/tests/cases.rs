@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use slackwater_core::durable::{Work, run_to_end};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
-use slackwater_mem::segment::{SegmentRef, SegmentSpec, SegmentWriter};
+use slackwater_mem::segment::{Compression, SegmentRef, SegmentSpec, SegmentWriter};
 use slackwater_mem::{CodecId, FrozenRun, Heap, HeapOptions, MemDisk, Snapshot, Value};
 
 #[path = "cases/rescaling.rs"]
@@ -42,6 +42,7 @@ fn writer(snapshot: Snapshot, file_name: &str) -> SegmentWriter<TestDisk> {
         subtask: 0,
         attempt: 0,
         max_parallelism: MaxParallelism::MAX,
+        compression: Compression::None,
     };
     SegmentWriter::new(snapshot, spec)
 }

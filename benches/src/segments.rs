@@ -8,7 +8,9 @@ use slackwater::files::BlockingFiles;
 use slackwater_core::durable::{Disk, run_to_end};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::key_group_of_hash;
-use slackwater_mem::segment::{SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment};
+use slackwater_mem::segment::{
+    Compression, SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment,
+};
 use slackwater_mem::{Codec, FrozenRun, Plain, Snapshot};
 
 use crate::Failed;
@@ -49,6 +51,7 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
             subtask: 0,
             attempt: 0,
             max_parallelism: max_parallelism(),
+            compression: Compression::None,
         };
         let mut writer = SegmentWriter::new(snapshot, spec);
         run_to_end(&mut self.disk, &mut writer)?;

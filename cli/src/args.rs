@@ -76,6 +76,9 @@ pub(crate) struct WordcountArgs {
     /// How checkpoints reach the disk.
     #[arg(long, value_enum, default_value_t = StorageArg::Auto)]
     pub(crate) storage: StorageArg,
+    /// How state is stored in checkpoints.
+    #[arg(long, value_enum, default_value_t = CompressionArg::None)]
+    pub(crate) compression: CompressionArg,
     /// What is written: each word once at the end, or every change.
     #[arg(long, value_enum, default_value_t = EmitArg::Final)]
     pub(crate) emit: EmitArg,
@@ -123,6 +126,16 @@ pub(crate) enum StorageArg {
     Mmap,
     /// Memory: nothing survives a kill, and the output is written when the job has ended.
     Mem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompressionArg {
+    /// As it lies in memory.
+    None,
+    /// LZ4: a little smaller for little processor time.
+    Lz4,
+    /// Zstandard: smaller for more.
+    Zstd,
 }
 
 impl StorageArg {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
+use slackwater::Compression;
 use slackwater::driver::Clock;
 use slackwater::error::JobError;
 use slackwater::inputs::Inputs;
@@ -19,7 +20,7 @@ use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path, make_fold
 use slackwater::time::Millis;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 
-use crate::args::{EmitArg, StorageArg, WordcountArgs};
+use crate::args::{CompressionArg, EmitArg, StorageArg, WordcountArgs};
 use crate::failure::Failure;
 use crate::output;
 use furthest::Furthest;
@@ -130,6 +131,11 @@ fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
         retained: usize::from(args.retain),
         memory_limit_bytes: args.memory_limit_mib << 20,
+        compression: match args.compression {
+            CompressionArg::None => Compression::None,
+            CompressionArg::Lz4 => Compression::Lz4,
+            CompressionArg::Zstd => Compression::Zstd,
+        },
         ..JobOptions::new(attempt)
     }
 }
@@ -183,6 +189,7 @@ pub(crate) fn failure(error: &JobError) -> Failure {
         JobError::Restore { .. } => Failure::answer(message),
         JobError::FolderInUse { .. }
         | JobError::Storage { .. }
+        | JobError::Unsupported { .. }
         | JobError::Disk { .. }
         | JobError::Operator { .. }
         | JobError::Output { .. }

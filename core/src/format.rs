@@ -46,6 +46,7 @@ pub const LAYOUTS: &[Layout] = &[
     segment::SegmentHeaderLayout::LAYOUT,
     segment::SectionHead::LAYOUT,
     segment::IndexRow::LAYOUT,
+    segment::ChunkHead::LAYOUT,
     segment::FooterHead::LAYOUT,
     segment::KeyGroupRow::LAYOUT,
     segment::StateHead::LAYOUT,

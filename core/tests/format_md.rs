@@ -64,6 +64,9 @@ fn every_constant_has_its_value() {
         ("TAG_DIRTY", page::TAG_DIRTY.into()),
         ("LEN_OVERFLOW", page::LEN_OVERFLOW.into()),
         ("COMPRESSION_NONE", segment::COMPRESSION_NONE.into()),
+        ("COMPRESSION_LZ4", segment::COMPRESSION_LZ4.into()),
+        ("COMPRESSION_ZSTD", segment::COMPRESSION_ZSTD.into()),
+        ("CHUNK_LEN_MAX", segment::CHUNK_LEN_MAX as u64),
         ("STATE_KIND_HASH", segment::STATE_KIND_HASH.into()),
         ("STATE_KIND_ORDERED", segment::STATE_KIND_ORDERED.into()),
         ("WIDTH_ANY", segment::WIDTH_ANY.into()),
@@ -75,6 +78,7 @@ fn every_constant_has_its_value() {
         ("PART_FOOTER", checksum::PART_FOOTER.into()),
         ("PART_TRAILER", checksum::PART_TRAILER.into()),
         ("PART_MANIFEST", checksum::PART_MANIFEST.into()),
+        ("PART_CHUNK", checksum::PART_CHUNK.into()),
     ];
     let (_, section) = FORMAT_MD.split_once("\n### Constants\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();

@@ -19,6 +19,7 @@ use slackwater_core::format::segment::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+mod chunks;
 pub mod corpus;
 mod heaps;
 mod manifests;
@@ -26,6 +27,7 @@ mod repair;
 mod seeds;
 mod segments;
 
+pub use chunks::chunk;
 pub use heaps::heap;
 pub use manifests::manifest;
 pub use segments::{segment, verify};
@@ -36,6 +38,7 @@ pub type Body = fn(&[u8]);
 /// Every target by name.
 pub const TARGETS: &[(&str, Body)] = &[
     ("header", header),
+    ("chunk", chunk),
     ("heap", heap),
     ("footer", footer),
     ("index", index),
@@ -74,8 +77,8 @@ pub fn footer(data: &[u8]) {
 /// The trailer of a segment that has this footer.
 fn trailer_of(footer: &[u8], header: &SegmentHeader) -> Option<SegmentTrailer> {
     let (head, _) = FooterHead::ref_from_prefix(footer).ok()?;
-    let frames_end = header.offset_of_frame(head.frame_count.get());
-    let footer_offset = frames_end.checked_add(head.index_len.get())?;
+    let data_end = header.block_size().checked_add(head.data_len.get())?;
+    let footer_offset = data_end.checked_add(head.index_len.get())?;
     let footer_len = footer.len() as u64;
     Some(SegmentTrailer {
         footer_checksum: repair::footer_checksum(footer, header),

@@ -5,9 +5,10 @@ use slackwater_core::format::checksum::{
 };
 use slackwater_core::format::manifest::{ManifestHeaderLayout, ManifestTail};
 use slackwater_core::format::segment::{
-    FooterHead, IndexRow, KeyGroupRow, SectionHead, SegmentHeader, SegmentHeaderLayout, SegmentTrailer,
-    SegmentTrailerLayout,
+    ChunkHead, Compression, FooterHead, IndexRow, KeyGroupRow, SectionHead, SegmentHeader,
+    SegmentHeaderLayout, SegmentTrailer, SegmentTrailerLayout,
 };
+use slackwater_mem::segment::decompress_key_group;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The segment header at the start of `bytes`.
@@ -50,6 +51,34 @@ pub(crate) fn manifest(bytes: &mut [u8]) {
     tail.magic = *b"SLKM";
 }
 
+/// The checksum of every chunk of a key group, as far as they lie one behind the other. Gives the number of frames
+/// that they say they have.
+pub(crate) fn chunks(data: &mut [u8], header: &SegmentHeader, key_group: u16) -> u32 {
+    let (mut rest, mut frames) = (data, 0_u32);
+    for number in 0.. {
+        let Ok((head, behind)) = ChunkHead::mut_from_prefix(rest) else { break };
+        let stored_len = usize::try_from(head.stored_len.get()).unwrap_or(usize::MAX);
+        let Some((stored, behind)) = behind.split_at_mut_checked(stored_len) else { break };
+        head.checksum = head.sum(header, key_group, number, stored).into();
+        let of_chunk = u64::from(head.raw_len.get()) / header.frame_size();
+        frames = frames.saturating_add(u32::try_from(of_chunk).unwrap_or(u32::MAX));
+        rest = behind;
+    }
+    frames
+}
+
+/// The frames of a key group, the checksums of its chunks put right first; none where that is not possible.
+fn frames_of(bytes: &mut [u8], group: &KeyGroupRow, header: &SegmentHeader) -> Vec<u8> {
+    let Ok(from) = usize::try_from(group.data_offset.get()) else { return Vec::new() };
+    let Ok(len) = usize::try_from(group.data_len.get()) else { return Vec::new() };
+    let Some(data) = bytes.get_mut(from..).and_then(|data| data.get_mut(..len)) else { return Vec::new() };
+    if header.compression == Compression::None {
+        return data.to_vec();
+    }
+    chunks(data, header, group.key_group.get());
+    decompress_key_group(header, group, data).unwrap_or_default()
+}
+
 /// Every checksum of a segment that can be found, the innermost first.
 pub(crate) fn segment(bytes: &mut [u8]) -> Option<()> {
     header(bytes);
@@ -86,15 +115,16 @@ pub(crate) fn segment(bytes: &mut [u8]) -> Option<()> {
 fn key_group(bytes: &mut [u8], group: &mut KeyGroupRow, header: &SegmentHeader) -> Option<()> {
     let from = usize::try_from(group.index_offset.get()).ok()?;
     let to = from.checked_add(usize::try_from(group.index_len.get()).ok()?)?;
+    let frames = frames_of(bytes, group, header);
     let mut index = bytes.get(from..to)?.to_vec();
     let mut rest = index.as_mut_slice();
     while let Ok((section, behind)) = SectionHead::mut_from_prefix(rest) {
         let count = usize::try_from(section.row_count.get()).ok()?;
         let Ok((rows, behind)) = <[IndexRow]>::mut_from_prefix_with_elems(behind, count) else { break };
         for row in rows {
-            let at = usize::try_from(header.offset_of_frame(row.frame_no.get().into())).ok()?;
             let size = usize::try_from(header.frame_size()).ok()?;
-            if let Some(frame) = bytes.get(at..).and_then(|frames| frames.get(..size)) {
+            let number = row.frame_no.get().wrapping_sub(group.first_frame.get());
+            if let Some(frame) = frames.chunks_exact(size).nth(usize::try_from(number).ok()?) {
                 let identity = header.identity(PART_FRAME).of_key_group(group.key_group.get());
                 let identity = identity.of_page(section.state_id.get(), row.lpn.get());
                 row.checksum = identity.checksum(frame).into();

@@ -8,11 +8,11 @@ use slackwater_core::format::page::{
     PAGE_TYPE_HASH, PAGE_TYPE_INNER, PAGE_TYPE_LEAF, PAGE_TYPE_OVERFLOW, PageView,
 };
 use slackwater_core::format::segment::{
-    FooterView, KeyGroupRow, SegmentHeader, SegmentHeaderLayout, SegmentTrailer,
+    ChunkHead, FooterView, KeyGroupRow, SegmentHeader, SegmentHeaderLayout, SegmentTrailer,
 };
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
-use slackwater_mem::segment::{SegmentRef, SegmentSpec, SegmentWriter, read_file};
+use slackwater_mem::segment::{Compression, SegmentRef, SegmentSpec, SegmentWriter, read_file};
 use slackwater_mem::{Broadcast, CodecId, FrozenRun, Heap, HeapOptions, MemDisk, Plain, RawOperatorState};
 use zerocopy::IntoBytes;
 
@@ -26,13 +26,16 @@ pub(crate) fn named(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn of(target: &str) -> Vec<Vec<u8>> {
-    let segments = [segment(0), segment(30)];
+    let segments =
+        [(0, Compression::None), (30, Compression::None), (30, Compression::Lz4), (30, Compression::Zstd)]
+            .map(|(count, compression)| segment(count, compression));
     match target {
-        "manifest" => vec![manifest(&[]), manifest(&segments.map(|(_, segment)| segment))],
+        "manifest" => vec![manifest(&[]), manifest(&[segments[0].1.clone(), segments[1].1.clone()])],
         "segment" => segments.map(|(bytes, _)| bytes).into(),
         "header" => vec![segments[0].0[..SegmentHeaderLayout::LEN].to_vec()],
         "footer" => segments.iter().map(|(bytes, _)| footer(bytes)).collect(),
         "index" => vec![index(&segments[1].0)],
+        "chunk" => segments[1..].iter().map(|(bytes, _)| chunks(bytes)).collect(),
         "heap" => operations(),
         "page" => pages(&segments[1].0),
         _ => Vec::new(),
@@ -46,7 +49,7 @@ fn operations() -> Vec<Vec<u8>> {
 }
 
 /// Small frames, two states by key and two that are not, keys and values in chains; `count` entries.
-fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
+fn segment(count: u8, compression: Compression) -> (Vec<u8>, SegmentRef) {
     let key_groups = KeyGroupRange { first: KeyGroup(0), last: KeyGroup(2) };
     let options = HeapOptions { frame_size: 256, memory_limit_bytes: 4 << 20, key_groups, hash_seed: 1 };
     let mut heap = Heap::new(options).expect("sound options");
@@ -78,6 +81,7 @@ fn segment(count: u8) -> (Vec<u8>, SegmentRef) {
         subtask: 0,
         attempt: 0,
         max_parallelism: MaxParallelism::new(3).expect("small"),
+        compression,
     };
     let mut disk = MemDisk::<FrozenRun>::new();
     let mut writer = SegmentWriter::<MemDisk<FrozenRun>>::new(heap.freeze().expect("the first"), spec);
@@ -139,6 +143,20 @@ fn index(bytes: &[u8]) -> Vec<u8> {
     [header.encode().as_bytes(), group.as_bytes(), index].concat()
 }
 
+/// The chunks of a key group of a compressed segment; its frames as the only chunk where it is none.
+fn chunks(bytes: &[u8]) -> Vec<u8> {
+    let (header, group) = first_group(bytes);
+    let data = part(bytes, group.data_offset.get(), group.data_len.get());
+    // Checksums are put right before anybody looks at them.
+    let mut seed = vec![header.compression.number(), header.frame_size_log2 - 8];
+    if header.compression == Compression::None {
+        let raw_len = u32::try_from(data.len()).expect("small");
+        seed.extend_from_slice(ChunkHead::new(&header, 1, 0, raw_len, data).as_bytes());
+    }
+    seed.extend_from_slice(data);
+    seed
+}
+
 /// A page of each type.
 fn pages(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (header, group) = first_group(bytes);
@@ -152,7 +170,7 @@ fn pages(bytes: &[u8]) -> Vec<Vec<u8>> {
 /// A segment whose chains lead from each page to the page itself: a reader that believed their lengths and
 /// links would go round and fill its memory.
 fn circle() -> Vec<u8> {
-    let (mut bytes, _) = segment(30);
+    let (mut bytes, _) = segment(30, Compression::None);
     for frame in bytes.chunks_mut(256) {
         if matches!(PageView::parse(frame), Ok(PageView::Overflow(_))) {
             frame.copy_within(24..28, 64);

@@ -6,6 +6,7 @@ use slackwater_core::durable::DiskError;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::machine::Rejected;
 use slackwater_core::reason::FailureReason;
+use slackwater_mem::segment::Unsupported;
 
 /// Why a job did not start, or ended before its time. One line each, saying what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,14 @@ pub enum JobError {
         path: String,
         /// What it said.
         error: DiskError,
+    },
+    /// The newest checkpoint is compressed in a way that is not built in. It is not passed over: that would take back
+    /// what sinks have committed.
+    Unsupported {
+        /// Which file of it.
+        path: String,
+        /// What is missing.
+        unsupported: Unsupported,
     },
     /// A checkpoint that had verified could not be restored.
     Restore {
@@ -165,6 +174,7 @@ impl fmt::Display for JobError {
             }
             Self::Storage { folder, message } => write!(f, "cannot use {folder}: {message}"),
             Self::Disk { path, error } => write!(f, "{path}: {error}"),
+            Self::Unsupported { path, unsupported } => write!(f, "{path}: {unsupported}"),
             Self::Restore { checkpoint, message } => {
                 write!(f, "checkpoint {checkpoint} could not be restored: {message}")
             }

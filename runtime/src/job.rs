@@ -6,6 +6,7 @@ use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
+use slackwater_mem::segment::Compression;
 
 use crate::actor::Actor;
 use crate::driver::{Clock, run_on_threads};
@@ -46,6 +47,9 @@ pub struct JobOptions {
     pub memory_limit_bytes: u64,
     /// Size of a frame of state, in bytes: a power of two, 256 to 16384.
     pub frame_size: u32,
+    /// How keyed state is stored in checkpoints: smaller, for processor time of the writer. All but `None` needs the
+    /// feature of its name. Any is restored, whatever is chosen here.
+    pub compression: Compression,
 }
 
 impl JobOptions {
@@ -64,6 +68,7 @@ impl JobOptions {
             retained: 3,
             memory_limit_bytes: 1 << 30,
             frame_size: 4096,
+            compression: Compression::None,
         }
     }
 }

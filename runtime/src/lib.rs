@@ -140,3 +140,4 @@ pub use job::{AssembledJob, Job, JobOptions, Report};
 pub use shared::{Observer, Progress};
 pub use slackwater_core::{ids, key_group, time};
 pub use slackwater_mem as mem;
+pub use slackwater_mem::segment::Compression;

@@ -100,6 +100,9 @@ fn first_damage<D: Disk>(
             Err(RestoreError { cause: RestoreCause::Disk(error), .. }) if is_passing(error) => {
                 return Err(JobError::disk(&path, error));
             }
+            Err(RestoreError { cause: RestoreCause::Unsupported(unsupported), .. }) => {
+                return Err(JobError::Unsupported { path, unsupported });
+            }
             Err(why) => return Ok(Some(why.to_string())),
         }
     }

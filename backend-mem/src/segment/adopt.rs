@@ -62,11 +62,10 @@ impl<'h, A: ArenaHandle> Adoption<'h, A> {
     }
 
     /// Checks whole frames of the file, each alone, and takes them over.
-    fn take(&mut self, offset: u64, bytes: &[u8]) -> Result<(), RestoreCause> {
-        let header = &self.checker.header;
-        let frame_size = usize::try_from(header.frame_size()).unwrap_or(usize::MAX);
-        let first = header.offset_of_frame(self.first_frame.into());
-        let at = usize::try_from((offset - first) / header.frame_size()).unwrap_or(usize::MAX);
+    fn take(&mut self, first: u64, bytes: &[u8]) -> Result<(), RestoreCause> {
+        let frame_size = usize::try_from(self.checker.header.frame_size()).unwrap_or(usize::MAX);
+        let at = first.checked_sub(self.first_frame.into()).and_then(|at| usize::try_from(at).ok());
+        let at = at.unwrap_or(usize::MAX);
         let slots = self.slots.get_mut(at..).unwrap_or_default();
         for (slot, frame) in slots.iter_mut().zip(bytes.chunks_exact(frame_size)) {
             slot.has_chains = self.checker.check(&slot.name, frame)?;
@@ -143,7 +142,7 @@ pub(super) fn adopt_groups<D: Disk, A: ArenaHandle>(
 ) -> Result<(), RestoreCause> {
     let rows: Vec<KeyGroupRow> = groups.iter().map(|group| *group.row).collect();
     let mut adoption = Adoption::new(heap, states, checker, groups)?;
-    source.read_frames(&rows, &mut |offset, frames| adoption.take(offset, frames))?;
+    source.read_frames(&rows, &mut |first, frames| adoption.take(first, frames))?;
     groups.iter().try_for_each(|group| adoption.adopt(group, stats))
 }
 

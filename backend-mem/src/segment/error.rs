@@ -6,6 +6,7 @@ use slackwater_core::durable::{DiskError, Failure};
 use slackwater_core::format::FormatError;
 use slackwater_core::key_group::KeyGroup;
 
+use super::compression::Unsupported;
 use crate::heap::{HeapError, StateId};
 
 /// Why a file could not be read, or not be believed.
@@ -26,6 +27,8 @@ pub enum RestoreCause {
     DiskBusy,
     /// The bytes are damaged, or of a version that this build cannot read.
     Format(FormatError),
+    /// It is compressed in a way that is not built in.
+    Unsupported(Unsupported),
     /// A page is damaged, or is none that a heap wrote.
     Page {
         /// Its key group.
@@ -34,7 +37,7 @@ pub enum RestoreCause {
         state: u16,
         /// Its name within these.
         lpn: u32,
-        /// What is wrong; offsets are those in the file.
+        /// What is wrong; offsets are those in the file, or in the page where the segment is compressed.
         error: FormatError,
     },
     /// It is not the file that is wanted.
@@ -73,6 +76,7 @@ impl fmt::Display for RestoreError {
             RestoreCause::Disk(error) => error.fmt(f),
             RestoreCause::DiskBusy => f.write_str("the disk is in use by other work: reap that first"),
             RestoreCause::Format(error) => error.fmt(f),
+            RestoreCause::Unsupported(error) => error.fmt(f),
             RestoreCause::Page { key_group, state, lpn, error } => {
                 write!(f, "page {lpn:#x} of state {state} in key group {}: {error}", key_group.0)
             }
@@ -108,6 +112,12 @@ impl From<FormatError> for RestoreCause {
     }
 }
 
+impl From<Unsupported> for RestoreCause {
+    fn from(error: Unsupported) -> Self {
+        Self::Unsupported(error)
+    }
+}
+
 impl From<AssignError> for RestoreCause {
     fn from(error: AssignError) -> Self {
         Self::Assign(error)
@@ -125,6 +135,8 @@ impl From<HeapError> for RestoreCause {
 pub enum WriteError {
     /// The file did not become durable.
     File(Failure),
+    /// The compression is not built in.
+    Unsupported(Unsupported),
     /// The state does not fit the format.
     TooLarge {
         /// Which part of it.
@@ -136,6 +148,7 @@ impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(failure) => failure.fmt(f),
+            Self::Unsupported(error) => error.fmt(f),
             Self::TooLarge { what } => {
                 write!(f, "the state does not fit into one segment ({what}): raise the parallelism")
             }

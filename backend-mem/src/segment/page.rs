@@ -7,7 +7,7 @@ use slackwater_core::format::FormatError;
 use slackwater_core::format::checksum::PART_FRAME;
 use slackwater_core::format::page::{PageHeader, PageView};
 use slackwater_core::format::segment::{
-    FooterView, IndexRow, IndexView, KeyGroupRow, SegmentHeader, StateEntry,
+    Compression, FooterView, IndexRow, IndexView, KeyGroupRow, SegmentHeader, StateEntry,
 };
 use slackwater_core::key_group::KeyGroup;
 
@@ -114,7 +114,10 @@ impl PageChecker<'_> {
     }
 
     fn cause(&self, name: &PageName, error: FormatError) -> RestoreCause {
-        let offset = self.header.offset_of_frame(name.row.frame_no.get().into());
+        let offset = match self.header.compression {
+            Compression::None => self.header.offset_of_frame(name.row.frame_no.get().into()),
+            Compression::Lz4 | Compression::Zstd => 0,
+        };
         RestoreCause::Page {
             key_group: KeyGroup(name.key_group),
             state: name.state,

@@ -6,15 +6,16 @@ use std::vec::Vec;
 use slackwater_core::durable::Disk;
 use slackwater_core::format::FormatError;
 use slackwater_core::format::segment::{
-    BLOCK_SIZE_MAX, FooterView, KeyGroupRow, SegmentHeader, SegmentTrailer, SegmentTrailerLayout,
+    BLOCK_SIZE_MAX, Compression, FooterView, KeyGroupRow, SegmentHeader, SegmentTrailer, SegmentTrailerLayout,
 };
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
 use super::SegmentRef;
+use super::compression::{Decompressor, TakeFrames, check_compression};
 use super::error::RestoreCause;
 use super::key_group::KeyGroupPages;
 use super::page::PageChecker;
-use super::read::{FileReader, TakePiece};
+use super::read::FileReader;
 
 /// What a segment says of itself, read and checked.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ impl SegmentMeta {
         same("length", expected.len, len)?;
 
         let header = SegmentHeader::parse(&file.read(0, len.min(BLOCK_SIZE_MAX as u64))?)?;
+        check_compression(header.compression)?;
         same("file id", expected.file_id, header.file_id)?;
         same("first key group", expected.key_groups.first.0, header.key_groups.first.0)?;
         same("last key group", expected.key_groups.last.0, header.key_groups.last.0)?;
@@ -89,13 +91,19 @@ impl SegmentMeta {
 pub(super) struct SegmentSource<'d, D: Disk> {
     file: FileReader<'d, D>,
     header: SegmentHeader,
+    decompressor: Decompressor,
     /// Memory for the frames of the next key group.
     spare: Vec<u8>,
+    /// What is stored of compressed key groups.
+    data: Vec<u8>,
 }
 
 impl<'d, D: Disk> SegmentSource<'d, D> {
     pub(super) fn open(disk: &'d mut D, path: &str, meta: &SegmentMeta) -> Result<Self, RestoreCause> {
-        Ok(Self { file: FileReader::open(disk, path)?, header: meta.header, spare: Vec::new() })
+        let header = meta.header;
+        let decompressor = Decompressor::new(header.compression)?;
+        let file = FileReader::open(disk, path)?;
+        Ok(Self { file, header, decompressor, spare: Vec::new(), data: Vec::new() })
     }
 
     /// Reads a key group and checks its index and frames.
@@ -105,9 +113,16 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
         checker: PageChecker<'s>,
     ) -> Result<KeyGroupPages<'s>, RestoreCause> {
         let index = self.file.read(row.index_offset.get(), row.index_len.get().into())?;
-        let (from, len) = self.place_of(core::slice::from_ref(row));
+        let (from, len) = (row.data_offset.get(), row.data_len.get());
         let mut frames = core::mem::take(&mut self.spare);
-        self.file.read_into(from, len, &mut frames)?;
+        match self.header.compression {
+            Compression::None => self.file.read_into(from, len, &mut frames)?,
+            Compression::Lz4 | Compression::Zstd => {
+                self.file.read_into(from, len, &mut self.data)?;
+                frames.clear();
+                self.decompressor.append_frames(&self.data, &self.header, row, &mut frames)?;
+            }
+        }
         KeyGroupPages::check(checker, *row, index, frames)
     }
 
@@ -122,23 +137,36 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
         self.file.read(from, rows.iter().map(|row| u64::from(row.index_len.get())).sum())
     }
 
-    /// Reads the frames of key groups that lie one behind the other, and gives whole ones with their offset, in
-    /// any order.
+    /// Reads the frames of key groups that lie one behind the other, and gives whole ones with the number of the
+    /// first of them, in any order.
     pub(super) fn read_frames(
         &mut self,
         rows: &[KeyGroupRow],
-        each: &mut TakePiece<'_>,
+        each: &mut TakeFrames<'_>,
     ) -> Result<(), RestoreCause> {
-        let (from, len) = self.place_of(rows);
-        let frame_size = usize::try_from(self.header.frame_size()).unwrap_or(usize::MAX);
-        self.file.read_pieces(from, len, frame_size, each)
+        let from = rows.first().map_or(0, |row| row.data_offset.get());
+        let len = rows.iter().map(|row| row.data_len.get()).sum();
+        let header = &self.header;
+        if header.compression != Compression::None {
+            self.file.read_into(from, len, &mut self.data)?;
+            return self.decompress(rows, each);
+        }
+        let frame_size = usize::try_from(header.frame_size()).unwrap_or(usize::MAX);
+        self.file.read_pieces(from, len, frame_size, &mut |offset, frames| {
+            each((offset - header.block_size()) / header.frame_size(), frames)
+        })
     }
 
-    /// Where the frames of key groups that lie one behind the other begin, and their length.
-    fn place_of(&self, rows: &[KeyGroupRow]) -> (u64, u64) {
-        let first = rows.first().map_or(0, |row| row.first_frame.get());
-        let count: u64 = rows.iter().map(|row| u64::from(row.frame_count.get())).sum();
-        (self.header.offset_of_frame(first.into()), count * self.header.frame_size())
+    /// The same for those whose chunks have been read.
+    fn decompress(&mut self, rows: &[KeyGroupRow], each: &mut TakeFrames<'_>) -> Result<(), RestoreCause> {
+        let mut rest = self.data.as_slice();
+        for row in rows {
+            let len = usize::try_from(row.data_len.get()).unwrap_or(usize::MAX);
+            let (data, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            self.decompressor.each_chunk(data, &self.header, row, &mut self.spare, each)?;
+            rest = behind;
+        }
+        Ok(())
     }
 }
 

@@ -19,7 +19,9 @@ use crate::snapshot::{FrozenRun, Snapshot};
 
 mod adopt;
 mod append;
+mod compression;
 mod forge;
+mod golden;
 
 type TestDisk = MemDisk<FrozenRun>;
 /// Entries by state's name, key group and key.
@@ -46,6 +48,7 @@ fn spec(file_name: &str) -> SegmentSpec {
         subtask: 1,
         attempt: 0,
         max_parallelism: MaxParallelism::new(32768).unwrap(),
+        compression: Compression::None,
     }
 }
 
@@ -84,7 +87,22 @@ fn filled(frame_size: u32, groups: RangeInclusive<u16>, count: u32) -> Heap {
 }
 
 fn write(disk: &mut TestDisk, snapshot: Snapshot, file_name: &str) -> SegmentRef {
-    let mut writer = SegmentWriter::<TestDisk>::new(snapshot, spec(file_name));
+    write_with(Compression::None, disk, snapshot, file_name)
+}
+
+/// The compressions that are built in.
+fn compressions() -> impl Iterator<Item = Compression> {
+    Compression::ALL.into_iter().filter(|compression| check_compression(*compression).is_ok())
+}
+
+fn write_with(
+    compression: Compression,
+    disk: &mut TestDisk,
+    snapshot: Snapshot,
+    file_name: &str,
+) -> SegmentRef {
+    let spec = SegmentSpec { compression, ..spec(file_name) };
+    let mut writer = SegmentWriter::<TestDisk>::new(snapshot, spec);
     run_to_end(disk, &mut writer).unwrap();
     writer.result().unwrap().clone().unwrap()
 }
@@ -154,10 +172,11 @@ fn what_changes_while_a_segment_is_written_is_not_in_it() {
     assert!(entries_of(&restored.freeze().unwrap()) == expected);
 }
 
-/// A disk that counts the bytes of frames that are written where they lie.
+/// A disk that counts the bytes of frames that are written where they lie, and those that are read.
 struct Counting {
     disk: TestDisk,
     frozen_len: u64,
+    read_len: u64,
 }
 
 impl Disk for Counting {
@@ -180,6 +199,9 @@ impl Disk for Counting {
         if let Operation::Write { data: Data::Frozen(run), .. } = &operation {
             self.frozen_len += run.bytes().len() as u64;
         }
+        if let Operation::Read { len, .. } = &operation {
+            self.read_len += *len as u64;
+        }
         self.disk.submit(token, operation)
     }
 
@@ -201,7 +223,7 @@ fn long_runs_go_out_where_they_lie() {
     let mut heap = filled(4096, 0..=0, 12_000);
     let snapshot = heap.freeze().unwrap();
     let expected = entries_of(&snapshot);
-    let mut counting = Counting { disk: TestDisk::new(), frozen_len: 0 };
+    let mut counting = Counting { disk: TestDisk::new(), frozen_len: 0, read_len: 0 };
     let mut writer = SegmentWriter::<Counting>::new(snapshot, spec("s.seg"));
     run_to_end(&mut counting, &mut writer).unwrap();
     let segment = writer.result().unwrap().clone().unwrap();
@@ -294,8 +316,8 @@ fn a_new_heap_costs_one_block_and_many_small_key_groups_little() {
         sparse.put(state, KeyGroup(group), b"key", b"value").unwrap();
     }
     let segment = write(&mut disk, sparse.freeze().unwrap(), "sparse.seg");
-    // 328 key groups: a frame, 44 bytes of index and 32 of footer each.
-    assert_eq!(segment.len, (4096 + 328 * (256 + 44 + 32_u64)).next_multiple_of(4096));
+    // 328 key groups: a frame, 44 bytes of index and 48 of footer each.
+    assert_eq!(segment.len, (4096 + 328 * (256 + 44 + 48_u64)).next_multiple_of(4096));
     assert_eq!(verify_segment(&mut disk, "sparse.seg", &segment).unwrap().key_groups, 328);
 }
 
@@ -332,6 +354,10 @@ fn disk_with(path: &str, bytes: &[u8]) -> TestDisk {
 }
 
 fn small_segment() -> (Vec<u8>, SegmentRef) {
+    small_segment_with(Compression::None)
+}
+
+fn small_segment_with(compression: Compression) -> (Vec<u8>, SegmentRef) {
     let mut heap = heap(256, 0..=3);
     let state = heap.register("op", "state", BYTES, BYTES).unwrap();
     for number in 0..20_u8 {
@@ -339,7 +365,7 @@ fn small_segment() -> (Vec<u8>, SegmentRef) {
     }
     heap.put(state, KeyGroup(1), &[7; 100], &[8; 300]).unwrap();
     let mut disk = TestDisk::new();
-    let segment = write(&mut disk, heap.freeze().unwrap(), "s.seg");
+    let segment = write_with(compression, &mut disk, heap.freeze().unwrap(), "s.seg");
     (read_back(&mut disk, "s.seg"), segment)
 }
 

@@ -8,6 +8,7 @@ use slackwater_core::format::segment::{SegmentHeader, SegmentHeaderLayout};
 use slackwater_core::key_group::KeyGroup;
 use zerocopy::IntoBytes;
 
+use super::compression::check_compression;
 use super::error::WriteError;
 use super::{SegmentRef, SegmentSpec};
 use crate::arena::{ArenaHandle, DefaultArena};
@@ -15,12 +16,14 @@ use crate::heap::StateId;
 use crate::snapshot::{FrozenRun, Snapshot};
 
 mod capture;
+mod chunks;
 mod plan;
 mod tail;
 #[cfg(test)]
 mod tests;
 
 use capture::Captured;
+use chunks::ChunkWriter;
 use plan::GroupPlan;
 use tail::Tail;
 
@@ -34,7 +37,8 @@ const RUN_LEN_MAX: usize = 1 << 20;
 /// Each key group of the snapshot is given up when the disk has read it to the end, the rest when the last of
 /// its frames has been submitted, their guards as the disk is through with them. A key group that the heap has
 /// no memory to copy is copied out of turn. Each key group's list of pages and the indexes written so far are
-/// kept in memory, 28 bytes a page, and at most 8 MiB of copies.
+/// kept in memory, 28 bytes a page, at most 8 MiB of copies, and a chunk if the segment is compressed, which then is
+/// done here.
 pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = DefaultArena> {
     file: FileWriter<D, String>,
     file_name: String,
@@ -51,9 +55,11 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     /// Something was given up since last asked.
     has_relief: bool,
     runs: VecDeque<FrozenRun<A>>,
+    /// None where frames are stored as they are.
+    chunks: Option<ChunkWriter>,
     /// Bytes of the first run that have been taken.
     run_sent: usize,
-    /// Bytes to be written before the next run: the header, a captured key group, at last the tail.
+    /// Bytes to be written before the next run: the header, chunks, a captured key group, at last the tail.
     pending: Vec<u8>,
     pending_sent: usize,
     tail: Tail,
@@ -70,6 +76,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         let header = SegmentHeader {
             block_size_log2: log2(D::ALIGNMENT),
             frame_size_log2: log2(snapshot.frame_size()),
+            compression: spec.compression,
             file_id: spec.file_id,
             job_id: spec.job_id,
             checkpoint: spec.checkpoint.0,
@@ -88,8 +95,13 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         };
         let states: Vec<_> = snapshot.written_states().collect();
         let len = tail::file_len(&snapshot, &states, &header);
+        let mut file = FileWriter::new(Names::Final { path }, len);
+        let error = check_compression(spec.compression).err().map(WriteError::Unsupported);
+        if error.is_some() {
+            file.abandon();
+        }
         Self {
-            file: FileWriter::new(Names::Final { path }, len),
+            file,
             file_name: spec.file_name,
             header,
             next_group: Some(header.key_groups.first),
@@ -100,11 +112,12 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             captured: Captured::default(),
             has_relief: false,
             runs: VecDeque::new(),
+            chunks: ChunkWriter::new(spec.compression),
             run_sent: 0,
             pending: block,
             pending_sent: 0,
             tail: Tail::default(),
-            error: None,
+            error,
             result: None,
         }
     }
@@ -155,6 +168,10 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         if self.run_sent == 0 {
             self.group.sum_up(bytes, &self.header);
         }
+        if self.chunks.is_some() {
+            self.compress(run);
+            return true;
+        }
         let starts_aligned = self.file.position().is_multiple_of(D::ALIGNMENT as u64);
         let is_aligned = starts_aligned && bytes.len().is_multiple_of(D::ALIGNMENT);
         if self.run_sent == 0 && is_aligned && bytes.len() >= DIRECT_LEN_MIN {
@@ -162,6 +179,39 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         } else {
             self.send_copied(run, disk, tokens)
         }
+    }
+
+    /// Takes frames of a run into the next chunk, and puts the others back to the front.
+    fn compress(&mut self, run: FrozenRun<A>) {
+        let Some(chunks) = &mut self.chunks else { return };
+        let of = (&self.header, self.group.number());
+        let rest = run.bytes().get(self.run_sent..).unwrap_or_default();
+        let len = rest.len();
+        self.pending.clear();
+        self.pending_sent = 0;
+        let taken = chunks.take(rest, of, &mut self.pending);
+        self.group.add_chunks(self.pending.len());
+        self.run_sent += taken;
+        if taken < len {
+            self.runs.push_front(run);
+        } else {
+            self.run_sent = 0;
+        }
+    }
+
+    /// The chunks of `frames`, the rest of a key group.
+    fn last_chunks(&mut self, mut frames: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Some(chunks) = &mut self.chunks {
+            let of = (&self.header, self.group.number());
+            while !frames.is_empty() {
+                let taken = chunks.take(frames, of, &mut bytes);
+                frames = frames.get(taken..).unwrap_or_default();
+            }
+            chunks.end(of, &mut bytes);
+            self.group.add_chunks(bytes.len());
+        }
+        bytes
     }
 
     fn send_direct(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
@@ -201,6 +251,10 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     }
 
     fn try_plan_next(&mut self) -> Result<bool, &'static str> {
+        (self.pending, self.pending_sent) = (self.last_chunks(&[]), 0);
+        if !self.pending.is_empty() {
+            return Ok(true);
+        }
         self.sent.extend(self.group.key_group());
         self.give_up_sent();
         self.tail.add(core::mem::take(&mut self.group), &self.header)?;
@@ -219,7 +273,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             self.group = plan;
             self.group.move_to(self.tail.frame_count())?;
             self.group.sum_up(&bytes, &self.header);
-            (self.pending, self.pending_sent) = (bytes, 0);
+            self.pending = if self.chunks.is_some() { self.last_chunks(&bytes) } else { bytes };
             return Ok(true);
         }
         (self.group, self.runs) = GroupPlan::of(snapshot, &self.states, group, self.tail.frame_count())?;

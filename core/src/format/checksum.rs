@@ -26,7 +26,7 @@ layout! {
         pub key_group: U16,
         /// 0.
         pub reserved2: U16,
-        /// The page; 0 where the block is not one.
+        /// The page, or the number of the chunk; 0 where the block is neither.
         pub lpn: U32,
         /// 0.
         pub reserved3: U32,
@@ -49,6 +49,8 @@ pub const PART_FOOTER: u8 = 4;
 pub const PART_TRAILER: u8 = 5;
 /// A manifest.
 pub const PART_MANIFEST: u8 = 6;
+/// A chunk of compressed frames.
+pub const PART_CHUNK: u8 = 7;
 
 impl Identity {
     /// A part of the file `file_id` as of `epoch`.

@@ -1,19 +1,23 @@
 //! A segment: the keyed state of one subtask as of one epoch, in one file.
 //!
 //! ```text
-//! header block | frames | indexes, one for each key group | footer | zeros | trailer
+//! header block | key groups' frames | indexes, one for each key group | footer | zeros | trailer
 //! ```
 //!
-//! The header tells what the file is, the trailer (its last 64 bytes) where the footer lies, the footer where
+//! Frames lie one behind the other, or compressed in [chunks](Chunks) that no two key groups share. The header tells what the file is, the trailer (its last 64 bytes) where the footer lies, the footer where
 //! each key group's frames and index lie. The footer's checksum covers the indexes' and the header's, an
 //! index covers its frames': it stands for the whole file, and it is what a manifest remembers.
 
+mod chunk;
+mod compression;
 mod distribution;
 mod footer;
 mod header;
 mod index;
 mod trailer;
 
+pub use chunk::{CHUNK_LEN_MAX, Chunk, ChunkHead, Chunks};
+pub use compression::{COMPRESSION_LZ4, COMPRESSION_NONE, COMPRESSION_ZSTD, Compression};
 pub use distribution::Distribution;
 pub use footer::{
     Footer, FooterEncoder, FooterHead, FooterTotals, FooterView, KeyGroupRow, STATE_KIND_HASH,
@@ -34,8 +38,6 @@ pub const BLOCK_SIZE_MAX: usize = 64 * 1024;
 pub const SEGMENT_MAGIC: [u8; 8] = *b"SLKWSEG\0";
 /// First bytes of a segment's trailer.
 pub const TRAILER_MAGIC: [u8; 8] = *b"SLKWEND\0";
-/// Frames as they are; other numbers are other codecs.
-pub const COMPRESSION_NONE: u8 = 0;
 
 /// Why an encoder refused, or could not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

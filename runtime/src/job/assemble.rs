@@ -6,6 +6,7 @@ use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
+use slackwater_mem::segment::check_compression;
 
 use super::restore::{Restore, recover_sinks};
 use super::{AssembledJob, JobOptions};
@@ -54,6 +55,8 @@ where
     D: Disk<Frozen = FrozenRun> + Send + 'static,
 {
     let max_parallelism = builder.validate()?;
+    check_compression(options.compression)
+        .map_err(|unsupported| JobError::InvalidJob { what: unsupported.to_string() })?;
     let folder = paths::join(&options.folder, &builder.name);
     prepare_folder(&mut disk, &folder)?;
     let found = recovery::find(&mut disk, &folder)?;
@@ -176,7 +179,12 @@ impl Wiring {
     where
         D: Disk<Frozen = FrozenRun> + Send + 'static,
     {
-        let segments = SegmentIdentity { job_id: template.job_id, attempt: options.attempt, max_parallelism };
+        let segments = SegmentIdentity {
+            job_id: template.job_id,
+            attempt: options.attempt,
+            max_parallelism,
+            compression: options.compression,
+        };
         let sources = (0u16..).zip(&ready).filter(|(_, subtask)| subtask.is_source);
         let sources = sources.map(|(index, _)| TaskIndex(index)).collect();
         let coordinator = self.coordinator(found, template, sources, options)?;

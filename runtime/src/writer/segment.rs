@@ -4,7 +4,7 @@ use slackwater_core::durable::DiskError;
 use slackwater_core::durable::OperationKind;
 use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::key_group::MaxParallelism;
-use slackwater_mem::segment::{SegmentRef, SegmentSpec, WriteError};
+use slackwater_mem::segment::{Compression, SegmentRef, SegmentSpec, WriteError};
 
 use super::disk_error;
 use crate::paths;
@@ -16,6 +16,7 @@ pub(crate) struct SegmentIdentity {
     /// Unique per start of the job.
     pub(crate) attempt: u64,
     pub(crate) max_parallelism: MaxParallelism,
+    pub(crate) compression: Compression,
 }
 
 impl SegmentIdentity {
@@ -35,6 +36,7 @@ impl SegmentIdentity {
             subtask: task.0.into(),
             attempt: self.attempt,
             max_parallelism: self.max_parallelism,
+            compression: self.compression,
         }
     }
 }
@@ -44,7 +46,7 @@ pub(super) fn result(result: Option<&Result<SegmentRef, WriteError>>) -> Result<
     match result {
         Some(Ok(segment)) => Ok(segment.clone()),
         Some(Err(WriteError::File(failure))) => Err(disk_error(*failure)),
-        Some(Err(WriteError::TooLarge { .. })) | None => {
+        Some(Err(WriteError::TooLarge { .. } | WriteError::Unsupported(_))) | None => {
             Err(DiskError { operation: OperationKind::Write, errno: DiskError::INVALID })
         }
     }

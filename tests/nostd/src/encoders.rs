@@ -4,8 +4,8 @@ use slackwater_core::format::manifest::{
     InlineState, ManifestEncoder, ManifestHeader, SegmentRef, StateMode, Subtask, Vertex,
 };
 use slackwater_core::format::segment::{
-    Distribution, FooterEncoder, FooterTotals, IndexEncoder, IndexRow, KeyGroupRow, STATE_KIND_HASH,
-    SectionHead, SegmentHeader, SegmentTrailer, StateEntry,
+    Compression, Distribution, FooterEncoder, FooterTotals, IndexEncoder, IndexRow, KeyGroupRow,
+    STATE_KIND_HASH, SectionHead, SegmentHeader, SegmentTrailer, StateEntry,
 };
 use slackwater_core::format::{EncodeError, Full};
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
@@ -67,6 +67,7 @@ fn encode_segment(data: &mut Data, out: &mut VecView<u8>) -> Encoded {
     let header = SegmentHeader {
         block_size_log2: 12,
         frame_size_log2: 12,
+        compression: Compression::None,
         file_id: wide(data),
         job_id: wide(data),
         checkpoint: data.long(),
@@ -93,6 +94,7 @@ fn encode_segment(data: &mut Data, out: &mut VecView<u8>) -> Encoded {
         key_group_count: data.word(),
         state_count: data.word(),
         frame_count: data.long(),
+        data_len: data.long(),
         index_len: data.long(),
         entry_count: data.long(),
     };

@@ -10,7 +10,7 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 use zerocopy::IntoBytes;
 
-use super::super::{SegmentSpec, SegmentWriter, read_file, restore_segment, verify_segment};
+use super::super::{Compression, SegmentSpec, SegmentWriter, read_file, restore_segment, verify_segment};
 use super::*;
 use crate::codec::{Bytes, Codec, Plain};
 use crate::disk::MemDisk;
@@ -42,6 +42,7 @@ fn write(disk: &mut Disk, heap: &mut Heap, name: &str) -> SegmentRef {
         subtask: 0,
         attempt: 0,
         max_parallelism: groups(),
+        compression: Compression::None,
     };
     let mut writer = SegmentWriter::<Disk>::new(heap.freeze().unwrap(), spec);
     run_to_end(disk, &mut writer).unwrap();

@@ -5,7 +5,9 @@ use std::vec::Vec;
 
 use slackwater_core::durable::Frozen;
 use slackwater_core::format::checksum::PART_FRAME;
-use slackwater_core::format::segment::{IndexEncoder, IndexRow, KeyGroupRow, SectionHead, SegmentHeader};
+use slackwater_core::format::segment::{
+    Compression, IndexEncoder, IndexRow, KeyGroupRow, SectionHead, SegmentHeader,
+};
 use slackwater_core::key_group::KeyGroup;
 
 use super::RUN_LEN_MAX;
@@ -23,6 +25,8 @@ pub(super) struct GroupPlan {
     entries: Vec<(StateId, u64, u32)>,
     /// Pages whose checksum is known.
     summed: usize,
+    /// Bytes of its chunks so far.
+    chunks_len: u64,
 }
 
 impl GroupPlan {
@@ -49,7 +53,14 @@ impl GroupPlan {
         u32::try_from(end).map_err(|_| "more frames than 2^32")?;
         let first_frame = u32::try_from(first_frame).map_err(|_| "more frames than 2^32")?;
         let rows = pages.iter().zip(first_frame..).map(|((state, page), frame)| (*state, row(page, frame)));
-        let plan = Self { key_group: group.0, first_frame, pages: rows.collect(), entries, summed: 0 };
+        let plan = Self {
+            key_group: group.0,
+            first_frame,
+            pages: rows.collect(),
+            entries,
+            summed: 0,
+            chunks_len: 0,
+        };
         Ok((plan, runs(pages.iter().map(|(_, page)| page))))
     }
 
@@ -89,10 +100,28 @@ impl GroupPlan {
         self.pages.len()
     }
 
+    /// The key group's number.
+    pub(super) const fn number(&self) -> u16 {
+        self.key_group
+    }
+
+    /// Takes note of chunks.
+    pub(super) const fn add_chunks(&mut self, len: usize) {
+        self.chunks_len += len as u64;
+    }
+
+    /// Bytes in which its frames are stored.
+    pub(super) const fn data_len(&self, header: &SegmentHeader) -> u64 {
+        match header.compression {
+            Compression::None => (self.pages.len() as u64) << header.frame_size_log2,
+            Compression::Lz4 | Compression::Zstd => self.chunks_len,
+        }
+    }
+
     /// Appends the index to `out`, and gives what the footer says of the key group.
     pub(super) fn encode(
         mut self,
-        index_offset: u64,
+        (data_offset, index_offset): (u64, u64),
         header: &SegmentHeader,
         out: &mut Vec<u8>,
     ) -> Result<KeyGroupRow, &'static str> {
@@ -114,6 +143,8 @@ impl GroupPlan {
             section_count: 0.into(),
             index_len: 0.into(),
             index_offset: index_offset.into(),
+            data_offset: data_offset.into(),
+            data_len: self.data_len(header).into(),
             first_frame: self.first_frame.into(),
             frame_count: u32::try_from(self.pages.len()).map_err(|_| "more frames than 2^32")?.into(),
             index_checksum: 0.into(),

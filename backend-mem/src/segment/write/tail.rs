@@ -9,6 +9,7 @@ use slackwater_core::format::segment::{
 use slackwater_core::key_group::KeyGroup;
 use zerocopy::IntoBytes;
 
+use super::chunks::data_len_max;
 use super::plan::GroupPlan;
 use crate::arena::ArenaHandle;
 use crate::heap::StateId;
@@ -18,6 +19,8 @@ use crate::snapshot::{Snapshot, StateView};
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     frame_count: u64,
+    /// Bytes in which these are stored.
+    data_len: u64,
     indexes: Vec<u8>,
     rows: Vec<KeyGroupRow>,
     footer_checksum: u32,
@@ -39,7 +42,9 @@ impl Tail {
         }
         self.frame_count += group.frame_count() as u64;
         // Where the indexes begin is known when the last frame is; until then offsets count from there.
-        let row = group.encode(self.indexes.len() as u64, header, &mut self.indexes)?;
+        let places = (header.block_size() + self.data_len, self.indexes.len() as u64);
+        self.data_len += group.data_len(header);
+        let row = group.encode(places, header, &mut self.indexes)?;
         self.rows.push(row);
         Ok(())
     }
@@ -50,7 +55,7 @@ impl Tail {
         snapshot: &Snapshot<A>,
         header: &SegmentHeader,
     ) -> Result<Vec<u8>, &'static str> {
-        let indexes_offset = header.offset_of_frame(self.frame_count);
+        let indexes_offset = header.block_size() + self.data_len;
         for row in &mut self.rows {
             row.index_offset = (row.index_offset.get() + indexes_offset).into();
         }
@@ -59,6 +64,7 @@ impl Tail {
             key_group_count: u32::try_from(self.rows.len()).map_err(|_| "key groups")?,
             state_count: u32::try_from(snapshot.states().count()).map_err(|_| "states")?,
             frame_count: self.frame_count,
+            data_len: self.data_len,
             index_len: bytes.len() as u64,
             entry_count: snapshot.states().map(|state| state.entries).sum(),
         };
@@ -103,13 +109,13 @@ fn entry<'s>(state: &StateView<'s>) -> StateEntry<'s> {
     }
 }
 
-/// How long the file of this snapshot, in which `states` were written, becomes.
+/// How long the file of this snapshot, in which `states` were written, becomes, or at most if it is compressed.
 pub(super) fn file_len<A: ArenaHandle>(
     snapshot: &Snapshot<A>,
     states: &[StateId],
     header: &SegmentHeader,
 ) -> u64 {
-    let (mut frames, mut sections, mut groups) = (0_u64, 0_u64, 0_u64);
+    let (mut frames, mut data_len, mut sections, mut groups) = (0_u64, 0_u64, 0_u64, 0_u64);
     for group in header.key_groups.iter().chain([KeyGroup::NONE]) {
         let before = frames;
         for state in states {
@@ -117,6 +123,7 @@ pub(super) fn file_len<A: ArenaHandle>(
             sections += u64::from(pages > 0);
             frames += pages;
         }
+        data_len += data_len_max(frames - before, header);
         groups += u64::from(frames > before);
     }
     let names = |state: StateView<'_>| {
@@ -125,5 +132,5 @@ pub(super) fn file_len<A: ArenaHandle>(
     let registry: usize = snapshot.states().map(|state| StateHead::LEN + names(state)).sum();
     let footer_len = FooterHead::LEN as u64 + groups * KeyGroupRow::LEN as u64 + registry as u64;
     let index_len = sections * SectionHead::LEN as u64 + frames * IndexRow::LEN as u64;
-    SegmentTrailer::file_len(header.offset_of_frame(frames) + index_len, footer_len, header)
+    SegmentTrailer::file_len(header.block_size() + data_len + index_len, footer_len, header)
 }

@@ -9,6 +9,7 @@ use super::*;
 use crate::codec::CodecId;
 use crate::disk::MemDisk;
 use crate::heap::{Heap, HeapOptions, StateId, Value};
+use crate::segment::{Compression, check_compression};
 
 type Inner = MemDisk<FrozenRun>;
 type Write = (Token, FileId, u64, Data<<Inner as Disk>::Block, FrozenRun>);
@@ -99,7 +100,7 @@ fn copied_frames_of(heap: &mut Heap, state: StateId, group: u16) -> u64 {
     (heap.memory_use().copied_bytes - before) / 4096
 }
 
-fn spec() -> SegmentSpec {
+fn spec(compression: Compression) -> SegmentSpec {
     SegmentSpec {
         folder: String::new(),
         file_name: "s.seg".into(),
@@ -109,6 +110,7 @@ fn spec() -> SegmentSpec {
         subtask: 0,
         attempt: 0,
         max_parallelism: MaxParallelism::new(GROUPS.into()).unwrap(),
+        compression,
     }
 }
 
@@ -134,7 +136,7 @@ fn a_key_group_is_given_up_when_the_disk_has_read_it_and_not_before() {
         .flat_map(|group| snapshot.pages(state, KeyGroup(group)).map(|page| page.bytes().to_vec()))
         .collect();
     let mut disk = Slow::new();
-    let mut writer = SegmentWriter::<Slow>::new(snapshot, spec());
+    let mut writer = SegmentWriter::<Slow>::new(snapshot, spec(Compression::None));
     let mut tokens = Tokens::new(1);
     loop {
         writer.advance(&mut disk, &mut tokens);
@@ -163,6 +165,11 @@ fn a_key_group_is_given_up_when_the_disk_has_read_it_and_not_before() {
 
 #[test]
 fn a_key_group_that_the_heap_has_no_memory_for_is_copied_out_of_turn() {
+    let built_in = Compression::ALL.into_iter().filter(|compression| check_compression(*compression).is_ok());
+    built_in.for_each(copied_out_of_turn);
+}
+
+fn copied_out_of_turn(compression: Compression) {
     let (mut heap, state) = filled();
     // Fewer frames are left than a copy of one key group needs.
     for number in 0_u16.. {
@@ -174,7 +181,7 @@ fn a_key_group_that_the_heap_has_no_memory_for_is_copied_out_of_turn() {
     let snapshot = heap.freeze().unwrap();
     let expected = entries_of(&snapshot, state);
     let mut disk = Slow::new();
-    let mut writer = SegmentWriter::<Slow>::new(snapshot, spec());
+    let mut writer = SegmentWriter::<Slow>::new(snapshot, spec(compression));
     let mut tokens = Tokens::new(1);
     // The disk has the header and takes no more.
     writer.advance(&mut disk, &mut tokens);

@@ -8,7 +8,7 @@ use slackwater_core::time::{Millis, Now};
 use super::*;
 use crate::codec::{Migration, PlainData, migrate};
 use crate::disk::MemDisk;
-use crate::segment::{SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment};
+use crate::segment::{Compression, SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment};
 use crate::snapshot::FrozenRun;
 
 type TestDisk = MemDisk<FrozenRun>;
@@ -69,6 +69,7 @@ impl Left {
             subtask: 0,
             attempt: 0,
             max_parallelism: groups(),
+            compression: Compression::None,
         };
         let mut disk = TestDisk::new();
         let mut writer = SegmentWriter::<TestDisk>::new(heap.freeze().unwrap(), spec);

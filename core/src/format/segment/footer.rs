@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::checksum::PART_FOOTER;
 use super::super::error::{FormatError, corrupt, expect_eq, expect_within};
 use super::super::layout::layout;
-use super::{Distribution, SegmentHeader, SegmentTrailer};
+use super::{Compression, Distribution, SegmentHeader, SegmentTrailer};
 use crate::key_group::KeyGroup;
 
 mod encode;
@@ -30,8 +30,8 @@ layout! {
         pub index_len: U64,
         /// Entries of all states.
         pub entry_count: U64,
-        /// 0.
-        pub reserved: U64,
+        /// Bytes in which the frames are stored.
+        pub data_len: U64,
     }
 }
 
@@ -47,6 +47,10 @@ layout! {
         pub index_len: U32,
         /// Where its index begins in the file.
         pub index_offset: U64,
+        /// Where its frames, or the chunks of them, begin in the file.
+        pub data_offset: U64,
+        /// Bytes in which they are stored.
+        pub data_len: U64,
         /// Its first frame.
         pub first_frame: U32,
         /// Its frames.
@@ -133,6 +137,8 @@ pub struct FooterTotals {
     pub state_count: u32,
     /// Frames in this file.
     pub frame_count: u64,
+    /// Bytes in which they are stored.
+    pub data_len: u64,
     /// Bytes of all indexes.
     pub index_len: u64,
     /// Entries of all states.
@@ -186,7 +192,6 @@ impl<'a> FooterView<'a> {
     fn check_head(&self, header: &SegmentHeader) -> Result<(), FormatError> {
         let of_header = header.encode().checksum.get();
         expect_eq("checksum of the header", 0, u64::from(of_header), self.head.header_checksum.get().into())?;
-        expect_eq("reserved field of the footer", 40, 0, self.head.reserved.get())?;
         match self.head.file_count.get() {
             0 => Ok(()),
             count => Err(FormatError::Unsupported { what: "number of other files", value: count.into() }),
@@ -197,7 +202,8 @@ impl<'a> FooterView<'a> {
         let last = u64::from(header.key_groups.last.0);
         let mut groups_from = u64::from(header.key_groups.first.0);
         let mut frames = 0_u64;
-        let mut index_end = header.offset_of_frame(self.head.frame_count.get());
+        let mut data_end = header.block_size();
+        let mut index_end = data_end.saturating_add(self.head.data_len.get());
         for (row, at) in self.key_groups.iter().zip((FooterHead::LEN..).step_by(KeyGroupRow::LEN)) {
             if row.delta_count.get() != 0 {
                 let value = u64::from(row.delta_count.get());
@@ -208,13 +214,18 @@ impl<'a> FooterView<'a> {
             expect_within("key group", at, (groups_from, last), group)?;
             expect_within("frames of a key group", at, (1, u32::MAX.into()), row.frame_count.get().into())?;
             expect_eq("first frame of a key group", at, frames, u64::from(row.first_frame.get()))?;
+            expect_eq("place of a key group", at, data_end, row.data_offset.get())?;
+            row.check_data_len(header, at)?;
             expect_eq("place of an index", at, index_end, row.index_offset.get())?;
             groups_from = group.saturating_add(1);
             frames = frames.saturating_add(u64::from(row.frame_count.get()));
+            data_end = data_end.saturating_add(row.data_len.get());
             index_end = index_end.saturating_add(u64::from(row.index_len.get()));
         }
         expect_eq("frames of the segment", 16, frames, self.head.frame_count.get())?;
-        let index_len = index_end.saturating_sub(header.offset_of_frame(frames));
+        let data_len = data_end.saturating_sub(header.block_size());
+        expect_eq("bytes of all frames", 40, data_len, self.head.data_len.get())?;
+        let index_len = index_end.saturating_sub(data_end);
         expect_eq("length of the indexes", 24, index_len, self.head.index_len.get())
     }
 
@@ -237,8 +248,8 @@ impl<'a> FooterView<'a> {
 
     /// The footer lies behind the indexes, and the file ends with the block that holds the trailer.
     fn check_places(&self, header: &SegmentHeader, trailer: &SegmentTrailer) -> Result<(), FormatError> {
-        let frames_end = header.offset_of_frame(self.head.frame_count.get());
-        let index_end = frames_end.saturating_add(self.head.index_len.get());
+        let data_end = header.block_size().saturating_add(self.head.data_len.get());
+        let index_end = data_end.saturating_add(self.head.index_len.get());
         expect_eq("place of the footer", 0, index_end, trailer.footer_offset)?;
         let file_len = SegmentTrailer::file_len(trailer.footer_offset, trailer.footer_len, header);
         expect_eq("length of the file", 0, file_len, trailer.file_len)
@@ -251,6 +262,7 @@ impl<'a> FooterView<'a> {
             key_group_count: self.head.key_group_count.get(),
             state_count: self.head.state_count.get(),
             frame_count: self.head.frame_count.get(),
+            data_len: self.head.data_len.get(),
             index_len: self.head.index_len.get(),
             entry_count: self.head.entry_count.get(),
         }
@@ -266,6 +278,19 @@ impl<'a> FooterView<'a> {
     #[must_use]
     pub const fn states(&self) -> States<'a> {
         States { rest: self.states }
+    }
+}
+
+impl KeyGroupRow {
+    /// Frames that are stored as they are take their own length.
+    fn check_data_len(&self, header: &SegmentHeader, at: usize) -> Result<(), FormatError> {
+        let frames_len = u64::from(self.frame_count.get()).saturating_mul(header.frame_size());
+        match header.compression {
+            Compression::None => {
+                expect_eq("bytes of a key group's frames", at, frames_len, self.data_len.get())
+            }
+            Compression::Lz4 | Compression::Zstd => Ok(()),
+        }
     }
 }
 

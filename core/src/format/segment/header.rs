@@ -5,7 +5,7 @@ use super::super::checksum::{Identity, PART_HEADER};
 use super::super::error::{FormatError, corrupt, expect_eq, expect_magic, expect_within, expect_zero};
 use super::super::layout::layout;
 use super::super::{VERSION, page};
-use super::{BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, COMPRESSION_NONE, SEGMENT_MAGIC};
+use super::{BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, Compression, SEGMENT_MAGIC};
 use crate::key_group::{KeyGroup, KeyGroupRange};
 
 layout! {
@@ -21,7 +21,7 @@ layout! {
         pub block_size_log2: u8,
         /// Logarithm of the frame size.
         pub frame_size_log2: u8,
-        /// [`COMPRESSION_NONE`].
+        /// How the frames are stored: the number of a [`Compression`].
         pub compression: u8,
         /// 0.
         pub reserved: u8,
@@ -61,6 +61,8 @@ pub struct SegmentHeader {
     pub block_size_log2: u8,
     /// Logarithm of the frame size: 8 to 14.
     pub frame_size_log2: u8,
+    /// How the frames are stored.
+    pub compression: Compression,
     /// The file's own id.
     pub file_id: u128,
     /// The job.
@@ -94,7 +96,7 @@ impl SegmentHeader {
         1_u64.checked_shl(u32::from(self.frame_size_log2)).unwrap_or(0)
     }
 
-    /// Where frame `frame_no` begins in the file.
+    /// Where frame `frame_no` begins in the file, if frames are stored as they are.
     #[must_use]
     pub fn offset_of_frame(&self, frame_no: u64) -> u64 {
         self.block_size().saturating_add(frame_no.saturating_mul(self.frame_size()))
@@ -115,7 +117,7 @@ impl SegmentHeader {
             flags: U16::new(0),
             block_size_log2: self.block_size_log2,
             frame_size_log2: self.frame_size_log2,
-            compression: COMPRESSION_NONE,
+            compression: self.compression.number(),
             reserved: 0,
             file_id: self.file_id.to_le_bytes(),
             job_id: self.job_id.to_le_bytes(),
@@ -140,7 +142,7 @@ impl SegmentHeader {
     /// Whatever of the block lies behind the header must be zero.
     ///
     /// # Errors
-    /// `Corrupt`, or `Unsupported` for a newer version, for deltas, and for a compression that is not built in.
+    /// `Corrupt`, or `Unsupported` for a newer version, for deltas, and for a compression that is not known.
     pub fn parse(block: &[u8]) -> Result<Self, FormatError> {
         let len_min = SegmentHeaderLayout::LEN as u64;
         let Ok((raw, _)) = SegmentHeaderLayout::ref_from_prefix(block) else {
@@ -172,7 +174,7 @@ impl SegmentHeaderLayout {
         expect_eq("version of a segment", 8, u64::from(VERSION), u64::from(version))?;
         let at = Self::LEN.saturating_sub(4);
         expect_eq("checksum of the segment header", at, u64::from(self.sum()), self.checksum.get().into())?;
-        if self.compression != COMPRESSION_NONE {
+        if Compression::from_number(self.compression).is_none() {
             return Err(FormatError::Unsupported { what: "compression", value: self.compression.into() });
         }
         if self.base_checkpoint.get() != 0 {
@@ -200,10 +202,11 @@ impl SegmentHeaderLayout {
         expect_within("first key group", 96, (0, last), u64::from(self.first_key_group.get()))
     }
 
-    const fn header(&self) -> SegmentHeader {
+    fn header(&self) -> SegmentHeader {
         SegmentHeader {
             block_size_log2: self.block_size_log2,
             frame_size_log2: self.frame_size_log2,
+            compression: Compression::from_number(self.compression).unwrap_or_default(),
             file_id: u128::from_le_bytes(self.file_id),
             job_id: u128::from_le_bytes(self.job_id),
             checkpoint: self.checkpoint.get(),

@@ -1,8 +1,8 @@
 use std::vec;
 use std::vec::Vec;
 
-use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::*;
 use crate::format::FormatError;
@@ -12,6 +12,7 @@ use crate::key_group::{KeyGroup, KeyGroupRange};
 const HEADER: SegmentHeader = SegmentHeader {
     block_size_log2: 9,
     frame_size_log2: 8,
+    compression: Compression::None,
     file_id: 11,
     job_id: 12,
     checkpoint: 3,
@@ -54,6 +55,8 @@ fn empty_row(key_group: u16) -> KeyGroupRow {
         section_count: U16::new(0),
         index_len: U32::new(0),
         index_offset: U64::new(512 + 512),
+        data_offset: U64::new(512),
+        data_len: U64::new(512),
         first_frame: U32::new(0),
         frame_count: U32::new(2),
         index_checksum: U32::new(0),
@@ -96,6 +99,7 @@ fn file() -> Vec<u8> {
         key_group_count: 1,
         state_count: 1,
         frame_count: 2,
+        data_len: 512,
         index_len: index.len() as u64,
         entry_count: 2,
     };
@@ -164,6 +168,103 @@ fn every_change_of_an_index_is_found() {
     }
 }
 
+const COMPRESSED: SegmentHeader = SegmentHeader { compression: Compression::Lz4, ..HEADER };
+
+/// Chunks with these numbers of frames, stored in these numbers of bytes.
+fn chunks(parts: &[(u32, usize)]) -> (Vec<u8>, KeyGroupRow) {
+    let mut bytes = Vec::new();
+    let mut frames = 0;
+    for ((count, stored_len), number) in parts.iter().zip(0..) {
+        let stored = vec![7; *stored_len];
+        let head = ChunkHead::new(&COMPRESSED, 5, number, count * 256, &stored);
+        bytes.extend(head.as_bytes());
+        bytes.extend(&stored);
+        frames += count;
+    }
+    let (data_len, frame_count) = (U64::new(bytes.len() as u64), U32::new(frames));
+    (bytes, KeyGroupRow { data_len, frame_count, ..empty_row(5) })
+}
+
+fn read(bytes: &[u8], row: &KeyGroupRow) -> Result<Vec<(usize, usize, bool)>, FormatError> {
+    let read = Chunks::new(bytes, &COMPRESSED, row);
+    read.map(|chunk| chunk.map(|chunk| (chunk.raw_len, chunk.stored.len(), chunk.is_plain()))).collect()
+}
+
+#[test]
+fn chunks_are_read_back() {
+    let (bytes, row) = chunks(&[(3, 100), (256, 1), (1, 256)]);
+    assert_eq!(read(&bytes, &row), Ok(vec![(768, 100, false), (65536, 1, false), (256, 256, true)]));
+    let offsets: Vec<_> = Chunks::new(&bytes, &COMPRESSED, &row).map(|chunk| chunk.unwrap().offset).collect();
+    assert_eq!(offsets, [512 + 12, 512 + 12 + 100 + 12, 512 + 12 + 100 + 12 + 1 + 12]);
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_of_chunks_is_found() {
+    let (bytes, row) = chunks(&[(2, 9), (1, 3)]);
+    for at in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[at / 8] ^= 1 << (at % 8);
+        assert!(read(&damaged, &row).is_err(), "bit {at}");
+    }
+    for len in 0..bytes.len() {
+        assert!(read(&bytes[..len], &row).is_err(), "{len} bytes");
+    }
+}
+
+#[test]
+fn chunks_with_lengths_that_lie_are_refused_whatever_their_checksum() {
+    let what = |parts: &[(u32, usize)], change: &dyn Fn(&mut [u8], &mut KeyGroupRow)| {
+        let (mut bytes, mut row) = chunks(parts);
+        change(&mut bytes, &mut row);
+        let (head, stored) = ChunkHead::mut_from_prefix(&mut bytes).unwrap();
+        let stored_len = stored.len().min(head.stored_len.get() as usize);
+        head.checksum = U32::new(head.sum(&COMPRESSED, 5, 0, &stored[..stored_len]));
+        let error = read(&bytes, &row).unwrap_err();
+        let FormatError::Corrupt { what, offset, .. } = error else { panic!("{error}") };
+        assert!(offset >= 512, "offsets are those in the file");
+        what
+    };
+    let raw_len = |len: u32| {
+        move |bytes: &mut [u8], _: &mut KeyGroupRow| bytes[..4].copy_from_slice(&len.to_le_bytes())
+    };
+    let stored_len = |len: u32| {
+        move |bytes: &mut [u8], _: &mut KeyGroupRow| bytes[4..8].copy_from_slice(&len.to_le_bytes())
+    };
+    for wrong in [0, 255, 1024 + 256, 65536 + 256, u32::MAX] {
+        assert_eq!(what(&[(4, 9)], &raw_len(wrong)), "length of a chunk's frames", "{wrong}");
+    }
+    assert_eq!(what(&[(300, 9)], &|_, _| {}), "length of a chunk's frames");
+    assert_eq!(what(&[(4, 9)], &raw_len(257)), "bytes of a chunk behind its last frame");
+    for wrong in [0, 10, 1025, u32::MAX] {
+        assert_eq!(what(&[(4, 9)], &stored_len(wrong)), "length of a chunk's stored bytes", "{wrong}");
+    }
+    assert_eq!(what(&[(1, 257)], &|_, _| {}), "length of a chunk's stored bytes");
+    let more = |_: &mut [u8], row: &mut KeyGroupRow| row.frame_count = U32::new(5);
+    assert_eq!(what(&[(4, 9)], &more), "length of a chunk");
+    let fewer = |_: &mut [u8], row: &mut KeyGroupRow| row.frame_count = U32::new(4);
+    assert_eq!(what(&[(4, 9), (1, 9)], &fewer), "bytes behind the chunks");
+}
+
+#[test]
+fn a_chunk_is_not_taken_for_another() {
+    let (bytes, row) = chunks(&[(1, 9), (1, 9)]);
+    let swapped = [&bytes[21..], &bytes[..21]].concat();
+    assert!(read(&swapped, &row).is_err());
+    assert!(read(&bytes, &KeyGroupRow { key_group: U16::new(6), ..row }).is_err());
+}
+
+#[test]
+fn the_frames_of_a_key_group_take_their_own_length_unless_they_are_compressed() {
+    let len_at = FooterHead::LEN + core::mem::offset_of!(KeyGroupRow, data_len);
+    let change = |footer: &mut [u8]| footer[len_at] = 1;
+    let FormatError::Corrupt { what, .. } = changed_footer(change).unwrap_err() else { panic!("corrupt") };
+    assert_eq!(what, "bytes of a key group's frames");
+    let offset_at = FooterHead::LEN + core::mem::offset_of!(KeyGroupRow, data_offset);
+    let change = |footer: &mut [u8]| footer[offset_at] = 1;
+    let FormatError::Corrupt { what, .. } = changed_footer(change).unwrap_err() else { panic!("corrupt") };
+    assert_eq!(what, "place of a key group");
+}
+
 /// An index that is wrong in what it says, under a right checksum.
 fn refused(damage: impl Fn(&mut [u8])) -> FormatError {
     let (mut bytes, mut group) = index();
@@ -204,13 +305,13 @@ fn what_is_not_built_in_is_unsupported() {
     let refused = SegmentHeader::parse(header.as_bytes()).unwrap_err();
     assert_eq!(refused, FormatError::Unsupported { what: "version of a segment", value: 2 });
     let compressed = |mut header: SegmentHeaderLayout| {
-        header.compression = 1;
+        header.compression = 3;
         let sum = HEADER.identity(1).checksum(&header.as_bytes()[..124]);
         header.checksum = U32::new(sum);
         header
     };
     let refused = SegmentHeader::parse(compressed(HEADER.encode()).as_bytes()).unwrap_err();
-    assert_eq!(refused, FormatError::Unsupported { what: "compression", value: 1 });
+    assert_eq!(refused, FormatError::Unsupported { what: "compression", value: 3 });
 }
 
 /// What a reader makes of a footer that was changed before its checksum was taken.

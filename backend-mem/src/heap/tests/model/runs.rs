@@ -3,9 +3,17 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::MaxParallelism;
 
 use crate::disk::MemDisk;
-use crate::segment::{RestoreCause, SegmentSpec, SegmentWriter, restore_segment, verify_segment};
+use crate::segment::{
+    Compression, RestoreCause, SegmentSpec, SegmentWriter, check_compression, restore_segment, verify_segment,
+};
 
 use super::*;
+
+/// Each that is built in, in turn.
+fn compression_of(epoch: u32) -> Compression {
+    let wanted = Compression::ALL[epoch as usize % Compression::ALL.len()];
+    check_compression(wanted).map_or(Compression::None, |()| wanted)
+}
 
 /// Makes `heap` hold what the snapshot holds; false if it has no memory for that.
 pub(super) fn copy<A: ArenaHandle + 'static>(snapshot: Snapshot<A>, heap: &mut Heap<A>) -> bool {
@@ -18,6 +26,7 @@ pub(super) fn copy<A: ArenaHandle + 'static>(snapshot: Snapshot<A>, heap: &mut H
         subtask: 0,
         attempt: 0,
         max_parallelism: MaxParallelism::MAX,
+        compression: compression_of(snapshot.epoch()),
     };
     let mut disk = MemDisk::<FrozenRun<A>>::new();
     let range = snapshot.key_groups();

@@ -15,7 +15,7 @@ use crate::disk::MemDisk;
 use crate::heap::{Heap, HeapOptions, Value};
 use crate::operator_state::{Broadcast, RawKeyedState, RawOperatorState, SplitList, UnionList};
 use crate::segment::{
-    OldSegment, SegmentRef, SegmentSpec, SegmentWriter, restore_operator_state, restore_segment,
+    Compression, OldSegment, SegmentRef, SegmentSpec, SegmentWriter, restore_operator_state, restore_segment,
     verify_segment,
 };
 use crate::snapshot::FrozenRun;
@@ -124,6 +124,7 @@ fn write(disk: &mut Disk, heaps: &mut [Heap], checkpoint: u64) -> Vec<(String, S
             subtask,
             attempt: 0,
             max_parallelism: max_parallelism(),
+            compression: Compression::None,
         };
         let mut writer = SegmentWriter::<Disk>::new(heap.freeze().unwrap(), spec);
         run_to_end(disk, &mut writer).unwrap();

@@ -54,7 +54,7 @@ impl<S: Sink> FooterEncoder<S> {
             frame_count: U64::new(totals.frame_count),
             index_len: U64::new(totals.index_len),
             entry_count: U64::new(totals.entry_count),
-            reserved: U64::new(0),
+            data_len: U64::new(totals.data_len),
         };
         encoder.write(head.as_bytes())?;
         Ok(encoder)
