@@ -13,6 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 mod control;
 #[path = "sim/effects.rs"]
 mod effects;
+#[path = "sim/end.rs"]
+mod end;
 #[path = "sim/event.rs"]
 mod event;
 #[path = "sim/faults.rs"]
@@ -50,7 +52,7 @@ use plan::{Coverage, Mutant, Plan};
 use world::World;
 
 /// Seeds of a run without the variable.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 200;
 const FAILURES_SHOWN: u32 = 10;
 /// Within so many seeds each bug must be found.
 const SEEDS_OF_MUTANT: u64 = 2_000;

@@ -8,9 +8,7 @@ use slackwater_core::coordinator::{
 };
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
 use slackwater_core::reason::FailureReason;
-use slackwater_core::retained::{
-    CheckpointKind, Retained, RetainedAction, RetainedEvent, RetentionPolicy, Verdict as Worth,
-};
+use slackwater_core::retained::{CheckpointKind, Retained, RetainedAction, RetainedEvent, RetentionPolicy};
 
 use crate::event::Event;
 use crate::job::{Graph, Job};
@@ -150,21 +148,6 @@ impl World {
                 Err(format!("{request:?} is answered twice"))
             }
             Some(_) | None => Ok(()),
-        }
-    }
-
-    /// What is left when the coordinator has ended and all that it ordered is done.
-    pub(crate) fn check_control(&self) -> Verdict {
-        let Control { machine, store, requests, .. } = &self.control;
-        if !machine.is_idle() || !requests.is_empty() {
-            return Err(format!("the coordinator has not ended: {requests:?} are not answered"));
-        }
-        let is_lost = |id: &CheckpointId| {
-            self.storage.verdict(*id, true) != Worth::Sound && !self.storage.damaged.contains(id)
-        };
-        match store.retained().map(|(id, _)| id).find(is_lost) {
-            Some(id) => Err(format!("checkpoint {id} is retained, but not whole")),
-            None => Ok(()),
         }
     }
 

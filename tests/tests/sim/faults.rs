@@ -18,6 +18,7 @@ use crate::world::{Phase, World};
 impl World {
     pub(crate) fn strike(&mut self, fault: Fault) -> Verdict {
         self.trace(&fault);
+        self.skew_ms = self.rng.below(100);
         match fault {
             Fault::KillTask => {
                 self.coverage.note("dead tasks");
