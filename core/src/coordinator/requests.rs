@@ -1,5 +1,8 @@
 //! Requests that wait for their turn (Flink: `CheckpointRequestDecider`).
 
+#[cfg(test)]
+mod tests;
+
 use super::RequestToken;
 use crate::ids::SnapshotKind;
 use crate::reason::FailureReason;

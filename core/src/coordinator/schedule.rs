@@ -1,5 +1,8 @@
 //! When periodic checkpoints are on, and when the next one is due.
 
+#[cfg(test)]
+mod tests;
+
 use super::checkpoint::Failure;
 use super::requests::Request;
 use super::{Attempt, Coordinator, CoordinatorAction, Graph, Orders, TaskState};

@@ -3,6 +3,7 @@
 //! Unless a test says otherwise, the job has a source S, a task M in the middle and a sink K.
 
 mod bugs;
+mod invariants;
 mod limits;
 mod pending;
 mod plan;

@@ -1,6 +1,8 @@
 //! Exactly-once: the aligned and the alternating handler (Flink: `SingleCheckpointBarrierHandler`).
 
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use super::{BarrierProgress, ChannelSet, Cx, GateEvent, GateOptions};
 use crate::ids::{Barrier, CheckpointId};

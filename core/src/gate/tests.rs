@@ -3,6 +3,7 @@
 mod aligned;
 mod alternating;
 mod bugs;
+mod invariants;
 mod metrics;
 mod stash;
 mod tracker;

@@ -1,5 +1,8 @@
 //! At-least-once: barriers are counted, channels never wait (Flink: `CheckpointBarrierTracker`).
 
+#[cfg(test)]
+mod tests;
+
 use heapless::Deque;
 
 use super::{BarrierProgress, ChannelSet, CheckpointIds, Cx, GateAction, GateEvent};

@@ -324,3 +324,58 @@ fn p29_every_short_row_cuts_a_subtasks_events_where_the_state_was_given() {
     let rows = explore(&world, 8);
     assert!(rows > 5_000, "{rows}");
 }
+
+#[test]
+fn p29_a_checkpoint_is_forgotten_when_its_last_gateway_opens() {
+    let mut bench = Bench::new();
+    for number in 1..=5 {
+        bench.close(number);
+        for subtask in [0, 1] {
+            let event = Event::SubtaskSnapshotted { id: id(number), subtask };
+            assert_eq!(bench.send(event), release(&[subtask]));
+        }
+    }
+}
+
+#[test]
+fn p28_the_delivery_of_an_event_that_was_not_sent_is_refused() {
+    let mut bench = Bench::new();
+    let sent = bench.deliver(0);
+    bench.send(Event::SnapshotRequested(id(1)));
+    assert_eq!(bench.send(Event::SnapshotTaken(id(1))), []);
+    // The snapshot waits for what was sent before it, but nothing was sent since.
+    let later = DeliveryTicket(sent.0 + 1);
+    assert!(matches!(bench.try_send(Event::Delivered(later)), Err(Rejected::Unexpected { .. })));
+    assert_eq!(bench.send(Event::Delivered(sent)), [Action::Acknowledge(id(1))]);
+}
+
+/// Gateways that checkpoint 1 has closed and checkpoint 2 is to close, with something set wrong.
+fn spoilt(spoil: impl FnOnce(&mut Machine)) -> Option<&'static str> {
+    let mut bench = Bench::new();
+    bench.close(1);
+    bench.send(Event::SnapshotRequested(id(2)));
+    assert_eq!(bench.0.broken_invariant(), None);
+    spoil(&mut bench.0);
+    bench.0.broken_invariant()
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    fn closing(machine: &mut Machine, index: usize) -> &mut super::Closing<1> {
+        machine.checkpoints[index].as_mut().unwrap()
+    }
+    assert_eq!(spoilt(|machine| closing(machine, 0).stage = super::Stage::AwaitingSnapshot), Some("WI1"));
+    assert_eq!(spoilt(|machine| closing(machine, 1).id = id(1)), Some("WI2"));
+    assert_eq!(spoilt(|machine| machine.subtasks = super::SubtaskSet::first(1)), Some("WI3"));
+    let closed_early = |machine: &mut Machine| closing(machine, 1).closed = super::SubtaskSet::first(1);
+    assert_eq!(spoilt(closed_early), Some("WI4"));
+}
+
+#[test]
+#[should_panic(expected = "WI2")]
+fn check_panics_at_a_broken_invariant() {
+    let mut bench = Bench::new();
+    bench.close(1);
+    bench.0.checkpoints[1] = bench.0.checkpoints[0];
+    bench.0.check();
+}

@@ -93,3 +93,44 @@ fn refused_events_change_nothing() {
     );
     assert_eq!(std::format!("{:?}", bench.machine), before);
 }
+
+#[test]
+fn t1_t5_the_greatest_and_least_options_that_are_allowed() {
+    let year = Millis(31_536_000_000);
+    let paused = |min_pause| CoordinatorOptions { min_pause, ..PERIODIC }.pause();
+    assert_eq!([Millis(5), year, Millis(year.0 + 1), Millis::MAX].map(paused), [Millis(5), year, year, year]);
+    assert_eq!(CoordinatorOptions::default().timeout, Millis(600_000));
+    let build = |options| Machine::new(options, chain(), CheckpointId::FIRST).map(|_| ());
+    for participants in [31, 32] {
+        assert_eq!(build(CoordinatorOptions { hooks: participants, ..MANUAL }), Ok(()));
+        assert_eq!(build(CoordinatorOptions { operator_coordinators: participants, ..MANUAL }), Ok(()));
+    }
+    let backlog =
+        |slow| build(CoordinatorOptions { interval_during_backlog: Some(Millis(slow)), ..PERIODIC });
+    assert_eq!([backlog(100), backlog(101), backlog(0)], [Ok(()); 3]);
+    assert_eq!(backlog(99), Err(InvalidOptions::BacklogIntervalTooShort(Millis(99))));
+}
+
+#[test]
+fn a_coordinator_is_idle_when_nothing_is_under_way_and_all_is_told() {
+    let mut bench = Bench::new(MANUAL);
+    assert!(bench.machine.is_idle());
+    bench.start(0, 1);
+    assert!(!bench.machine.is_idle());
+    bench.acknowledge(0, 1, &ALL);
+    bench.store(0, 1);
+    assert!(bench.machine.is_idle());
+}
+
+#[test]
+fn graphs_and_refusals_speak_for_themselves() {
+    let sources = super::super::Sources { tasks: set([0, 1]), sources: set([0]) };
+    assert_eq!(sources.vertex(TaskIndex(1)), set([1]));
+    let said = |error: InvalidOptions| std::format!("{error}");
+    assert_eq!(said(InvalidOptions::IntervalTooShort(Millis(9))), "interval 9 ms is below 10 ms");
+    assert_eq!(said(InvalidOptions::NoConcurrency), "max_concurrent is 0: allow at least 1 checkpoint");
+    let graph = std::format!("{}", super::super::graph::InvalidGraph::NoTasks);
+    assert_eq!(graph, "a vertex needs at least one task");
+    let hooks = std::format!("{}", super::super::InvalidHooks::BlankName);
+    assert!(!hooks.is_empty());
+}

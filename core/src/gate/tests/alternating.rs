@@ -350,3 +350,29 @@ fn q18_a_barrier_that_overtook_upstream_turns_it_before_the_timer() {
     assert_eq!(bench.deadline(), None);
     assert_eq!(bench.ubar(C, 1), [Stop(1), Resume([0].into())]);
 }
+
+#[test]
+fn b14_the_end_of_the_last_awaited_channel_ends_the_capture() {
+    let mut bench = Bench::alternating(2);
+    assert_eq!(bench.ubar(A, 1), [Start(1, [0, 1].into()), TriggerUnaligned(1)]);
+    assert_eq!(bench.eop(B), [Stop(1)]);
+    assert_eq!(bench.progress(1), Some(BarrierProgress::Complete));
+}
+
+#[test]
+fn b19_only_announced_barriers_that_may_overtake_are_called() {
+    let mut bench = Bench::alternating(3);
+    assert_eq!(bench.tbar(A, 1), [Block(0)]);
+    let forced = formed(1, Alignment::ForcedAligned { timeout: None });
+    assert_eq!(bench.send(BarrierAnnounced { channel: B, barrier: forced }), []);
+    assert_eq!(bench.ann(C, 1), []);
+    let deadline = bench.deadline().unwrap();
+    let did = bench.at(deadline).send(DeadlineReached);
+    assert_eq!(did, [Overtake(1, [2].into()), Start(1, [1, 2].into()), TriggerUnaligned(1)]);
+}
+
+#[test]
+fn b26_an_injected_barrier_that_is_the_last_one_is_never_late() {
+    let mut bench = Bench::alternating(1);
+    assert_eq!(bench.at(2_101).send(BarrierInjected(timed(1))), [Trigger(1)]);
+}

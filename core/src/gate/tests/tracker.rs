@@ -196,3 +196,17 @@ fn q21_an_end_triggers_the_newest_that_it_completes() {
     assert_eq!(bench.eop(B), [Trigger(2)]);
     assert!(!bench.gate.is_aligning());
 }
+
+#[test]
+fn b31_an_older_checkpoint_does_not_end_the_measurement_of_the_newest() {
+    let mut bench = Bench::tracker(2);
+    bench.bar(A, 1);
+    bench.at(2_000).bar(A, 2);
+    bench.gate.count_bytes(10);
+    assert_eq!(bench.at(2_100).bar(B, 1), [Trigger(1)]);
+    assert_eq!(bench.measured, Some(AlignmentMetrics::ZERO));
+    bench.gate.count_bytes(5);
+    assert_eq!(bench.at(2_300).bar(B, 2), [Trigger(2)]);
+    let measured = bench.measured.unwrap();
+    assert_eq!((measured.duration, measured.bytes_processed), (Millis(300), 15));
+}
