@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use slackwater_benches::Failed;
 use slackwater_benches::scale::sized;
 use slackwater_benches::segments::Segments;
@@ -14,7 +15,8 @@ use slackwater_benches::stopwatch::Stopwatch;
 use slackwater_benches::storage::{OnDisk, Storage};
 use slackwater_benches::subject::{Shape, Subject};
 use slackwater_core::durable::Disk;
-use slackwater_mem::segment::SegmentRef;
+use slackwater_core::format::segment::CHUNK_LEN_MAX;
+use slackwater_mem::segment::{Compression, SegmentRef, read_file};
 use slackwater_mem::{FrozenRun, Plain};
 
 /// Files go to the build folder: the one for temporary files may lie in memory.
@@ -52,46 +54,70 @@ struct WriteAndRestore<'a, 'c> {
     storage: Storage,
 }
 
-/// The bytes of both are those of the segment.
+/// The bytes of all are those of the segment that is not compressed.
 impl OnDisk for WriteAndRestore<'_, '_> {
     type Output = ();
 
     fn run<D: Disk<Frozen = FrozenRun> + Send + 'static>(self, disk: D) -> Result<(), Failed> {
         let Self { group, storage } = self;
         let (mut segments, mut counts) = (Segments::new(disk), Counts::filled(shape())?);
-        let (segment, _) = write(&mut segments, &mut counts);
-        group.throughput(Throughput::Bytes(segment.len));
-        group.bench_function(format!("write_{storage}"), |bencher| {
-            bencher
-                .iter_custom(|times| (0..times).map(|_| write_and_remove(&mut segments, &mut counts)).sum());
-        });
-        group.bench_function(format!("restore_{storage}"), |bencher| {
-            bencher.iter_batched(
-                || (),
-                |()| segments.restore::<Plain<u64>>(&segment, shape()).unwrap(),
-                BatchSize::PerIteration,
-            );
-        });
+        let (plain, _) = write(&mut segments, &mut counts, Compression::None);
+        group.throughput(Throughput::Bytes(plain.len));
+        for compression in Compression::ALL {
+            let name = match compression {
+                Compression::None => storage.to_string(),
+                Compression::Lz4 | Compression::Zstd => format!("{storage}_{compression}"),
+            };
+            let (segment, _) = write(&mut segments, &mut counts, compression);
+            group.bench_function(format!("write_{name}"), |bencher| {
+                bencher.iter_custom(|times| {
+                    (0..times).map(|_| write_and_remove(&mut segments, &mut counts, compression)).sum()
+                });
+            });
+            group.bench_function(format!("restore_{name}"), |bencher| {
+                bencher.iter_batched(
+                    || (),
+                    |()| segments.restore::<Plain<u64>>(&segment, shape()).unwrap(),
+                    BatchSize::PerIteration,
+                );
+            });
+        }
+        if matches!(storage, Storage::Mem) {
+            let bytes = read_file(&mut segments.into_disk(), &plain.file_name, plain.len)?;
+            group.bench_function("lz4_alone", |bencher| bencher.iter(|| lz4_alone(&bytes)));
+        }
         Ok(())
     }
+}
+
+/// What the compressor of the segments takes by itself for the same bytes.
+fn lz4_alone(bytes: &[u8]) -> usize {
+    let mut out = vec![0; get_maximum_output_size(CHUNK_LEN_MAX)];
+    let mut table = CompressTable::large();
+    bytes
+        .chunks(CHUNK_LEN_MAX)
+        .map(|chunk| compress_into_with_table(chunk, &mut out, &mut table).unwrap())
+        .sum()
 }
 
 /// Writes all of the state to a new segment; the time is that from the frozen heap to the durable file.
 fn write<D: Disk<Frozen = FrozenRun>>(
     segments: &mut Segments<D>,
     counts: &mut Counts,
+    compression: Compression,
 ) -> (SegmentRef, Duration) {
     let snapshot = counts.heap.freeze().unwrap();
     let stopwatch = Stopwatch::start();
-    let segment = segments.write(snapshot).unwrap();
+    let segment = segments.write_with(snapshot, compression).unwrap();
     (segment, stopwatch.elapsed())
 }
 
 fn write_and_remove<D: Disk<Frozen = FrozenRun>>(
     segments: &mut Segments<D>,
     counts: &mut Counts,
+    compression: Compression,
 ) -> Duration {
-    let (segment, elapsed) = write(segments, counts);
+    let (segment, elapsed) = write(segments, counts, compression);
     segments.remove(&segment).unwrap();
     elapsed
 }

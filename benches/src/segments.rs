@@ -41,6 +41,14 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
     /// # Errors
     /// It did not become durable.
     pub fn write(&mut self, snapshot: Snapshot) -> Result<SegmentRef, Failed> {
+        self.write_with(snapshot, Compression::None)
+    }
+
+    /// The same, compressed.
+    ///
+    /// # Errors
+    /// It did not become durable.
+    pub fn write_with(&mut self, snapshot: Snapshot, compression: Compression) -> Result<SegmentRef, Failed> {
         self.count += 1;
         let spec = SegmentSpec {
             folder: String::new(),
@@ -51,7 +59,7 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
             subtask: 0,
             attempt: 0,
             max_parallelism: max_parallelism(),
-            compression: Compression::None,
+            compression,
         };
         let mut writer = SegmentWriter::new(snapshot, spec);
         run_to_end(&mut self.disk, &mut writer)?;

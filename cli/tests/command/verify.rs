@@ -62,6 +62,25 @@ fn every_changed_byte_and_every_truncation_is_detected() {
 }
 
 #[test]
+fn a_flipped_bit_of_a_compressed_checkpoint_is_detected() {
+    for compression in ["lz4", "zstd"] {
+        let place = Place::new(b"slack water is the moment between tides");
+        let args = ["--parallelism", "1", "--max-parallelism", "1", "--compression", compression];
+        place.wordcount(&args).fine();
+        slackwater(["verify".as_ref(), place.dir().as_os_str()]).fine();
+        let (id, checkpoint) = place.newest();
+        let is_segment = |path: &PathBuf| path.extension().is_some_and(|end| end == "seg");
+        let path = files(&checkpoint).into_iter().find(is_segment).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let stored_len = u32::from_le_bytes(bytes[4100..4104].try_into().unwrap());
+        assert!(bytes[14] != 0 && stored_len > 20, "a chunk lies behind the header");
+        bytes[4096 + 12 + 20] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        says_no(&place.dir(), id);
+    }
+}
+
+#[test]
 fn the_command_lists_what_is_damaged_and_says_no() {
     let place = small();
     let (id, checkpoint) = place.newest();

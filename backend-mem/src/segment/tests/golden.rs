@@ -60,3 +60,58 @@ fn golden_files_hold_what_they_held() {
         assert!(entries_of(&restored.freeze().unwrap()) == expected, "{compression}");
     }
 }
+
+fn number(bytes: &[u8], at: usize, len: usize) -> usize {
+    bytes[at..at + len].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+/// An LZ4 block, as its specification has it.
+fn lz4_block(mut block: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    loop {
+        let token = usize::from(block[0]);
+        block = &block[1..];
+        let len = length(token >> 4, &mut block);
+        out.extend_from_slice(&block[..len]);
+        block = &block[len..];
+        if block.is_empty() {
+            return out;
+        }
+        let from = out.len() - number(block, 0, 2);
+        block = &block[2..];
+        (0..length(token & 15, &mut block) + 4).for_each(|at| out.push(out[from + at]));
+    }
+}
+
+fn length(mut len: usize, block: &mut &[u8]) -> usize {
+    let mut goes_on = len == 15;
+    while goes_on {
+        len += usize::from(block[0]);
+        goes_on = block[0] == 255;
+        *block = &block[1..];
+    }
+    len
+}
+
+/// A reader that follows FORMAT.md by hand.
+#[test]
+fn chunks_lie_where_the_page_about_the_format_says() {
+    let (bytes, _) = read("lz4");
+    let (plain, _) = read("none");
+    assert_eq!((bytes[12], bytes[13], bytes[14], plain[14]), (12, 10, 1, 0));
+    let footer = &bytes[number(&bytes, bytes.len() - 64 + 16, 8)..];
+    let mut frames = Vec::new();
+    for row in footer[48..].chunks(48).take(number(footer, 4, 4)) {
+        let mut data = &bytes[number(row, 16, 8)..][..number(row, 24, 8)];
+        while !data.is_empty() {
+            let (raw_len, stored_len) = (number(data, 0, 4), number(data, 4, 4));
+            let (stored, rest) = data[12..].split_at(stored_len);
+            let raw = if stored_len == raw_len { stored.to_vec() } else { lz4_block(stored) };
+            assert_eq!(raw.len(), raw_len);
+            frames.extend(raw);
+            data = rest;
+        }
+        assert_eq!(frames.len(), (number(row, 32, 4) + number(row, 36, 4)) * 1024);
+    }
+    assert!(frames.len() > 50 * 1024 && frames == plain[4096..4096 + frames.len()]);
+}
