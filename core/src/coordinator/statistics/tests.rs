@@ -189,3 +189,12 @@ fn m8_a_vertex_has_the_spread_of_its_subtasks() {
     assert_eq!([spread.synchronous.max(), spread.alignment.max(), spread.start_delay.max()], [1, 3, 2]);
     assert_eq!([spread.processed.sum(), spread.persisted.sum()], [21, 15]);
 }
+
+#[test]
+fn m2_a_checkpoint_is_triggered_once() {
+    let mut statistics = Tracker::new();
+    trigger(&mut statistics, 1, SnapshotKind::Checkpoint);
+    let again = statistics.triggered(id(1), SnapshotKind::Checkpoint, Millis(200), 3, 1);
+    assert!(matches!(again, Err(crate::machine::Rejected::Unexpected { .. })));
+    assert_eq!(statistics.counts().total, 1);
+}

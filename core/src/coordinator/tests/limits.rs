@@ -56,6 +56,20 @@ fn what_does_not_fit_into_one_event_is_told_at_the_next_ones_in_order() {
 }
 
 #[test]
+fn refused_requests_alone_are_told_of_at_once_too() {
+    let options = CoordinatorOptions { max_concurrent: 1, ..MANUAL };
+    let mut bench = Bench::<4, 20>::with(options);
+    bench.start_and_acknowledge(0, 1);
+    (2..22).for_each(|waiting| assert_eq!(bench.request(0, waiting), []));
+    // Two actions are kept for what may start.
+    let told = Machine::ACTIONS_MAX - 2;
+    assert_eq!(bench.send(1, JobStopped).len(), told);
+    assert_eq!(bench.deadline(), Some(1));
+    assert_eq!(bench.send(1, DeadlineReached).len(), 20 - told);
+    assert_eq!(bench.deadline(), None);
+}
+
+#[test]
 fn ids_start_anywhere_and_are_never_given_out_twice() {
     let start = id(u64::MAX - 1);
     let mut bench = Bench::<4, 8>::of(MANUAL, chain(), start);
@@ -131,6 +145,9 @@ fn graphs_and_refusals_speak_for_themselves() {
     assert_eq!(said(InvalidOptions::NoConcurrency), "max_concurrent is 0: allow at least 1 checkpoint");
     let graph = std::format!("{}", super::super::graph::InvalidGraph::NoTasks);
     assert_eq!(graph, "a vertex needs at least one task");
+    let modified = super::super::ModifiedGraph { vertex: 3, predecessor: 1 };
+    let said = "vertex 3 had finished, but vertex 1, from which it reads, would go on";
+    assert_eq!(std::format!("{modified}"), said);
     let hooks = std::format!("{}", super::super::InvalidHooks::BlankName);
     assert!(!hooks.is_empty());
 }

@@ -44,3 +44,11 @@ fn a_channel_is_blocked_from_its_barrier_to_the_end_of_the_alignment() {
     bench.bar(B, 1);
     assert_eq!(blocked(&bench), [false, false], "nothing is ever blocked");
 }
+
+#[test]
+fn checkpoints_given_up_together_are_shown_oldest_first() {
+    let mut ids = super::super::CheckpointIds::up_to(CheckpointId(5));
+    ids.insert(CheckpointId(5));
+    ids.insert(CheckpointId(3));
+    assert_eq!(std::format!("{ids:?}"), "{CheckpointId(3), CheckpointId(5)}");
+}

@@ -141,7 +141,7 @@ fn l7_bytes_are_limited_as_well_as_items() {
     assert_eq!(stash.push(B, u64::MAX, "b"), Err(StashFull("b")));
     assert_eq!((stash.push(B, 4, "b"), stash.push(A, 0, "c")), (Ok(()), Ok(())));
     assert_eq!(stash.push(A, 0, "d"), Err(StashFull("d")));
-    assert_eq!((stash.len(), stash.bytes()), (3, 10));
+    assert_eq!((stash.len(), stash.bytes(), stash.is_empty()), (3, 10, false));
     assert_eq!(stash.pop(|channel| channel == A), Some((B, 4, "b")));
     assert_eq!(stash.pop(|channel| channel == A), None);
     assert_eq!((stash.len(), stash.bytes()), (2, 6));

@@ -55,3 +55,16 @@ fn check_panics_at_a_broken_invariant() {
     machine.state = State::Closing;
     machine.check();
 }
+
+#[test]
+fn a_failure_says_what_failed() {
+    for (failure, said) in [
+        (TaskFailure::Snapshot, "its state could not be frozen"),
+        (TaskFailure::Notification, "an operator failed when it was told of it"),
+        (TaskFailure::StopWithSavepoint, "stop with savepoint failed"),
+        (TaskFailure::FullCheckpointUnsupported, "the backend cannot take full checkpoints"),
+        (TaskFailure::SavepointFormatUnsupported, "the backend cannot take savepoints in this format"),
+    ] {
+        assert_eq!(format!("{failure}"), said);
+    }
+}
