@@ -142,6 +142,9 @@ fn l7_bytes_are_limited_as_well_as_items() {
     assert_eq!((stash.push(B, 4, "b"), stash.push(A, 0, "c")), (Ok(()), Ok(())));
     assert_eq!(stash.push(A, 0, "d"), Err(StashFull("d")));
     assert_eq!((stash.len(), stash.bytes(), stash.is_empty()), (3, 10, false));
+    assert_eq!(std::format!("{stash:?}"), "Stash { len: 3, bytes: 10, .. }");
+    let full = "the stash is full: give the alignment up and take from the stash before trying again";
+    assert_eq!(std::format!("{}", StashFull("d")), full);
     assert_eq!(stash.pop(|channel| channel == A), Some((B, 4, "b")));
     assert_eq!(stash.pop(|channel| channel == A), None);
     assert_eq!((stash.len(), stash.bytes()), (2, 6));

@@ -210,3 +210,13 @@ fn b31_an_older_checkpoint_does_not_end_the_measurement_of_the_newest() {
     let measured = bench.measured.unwrap();
     assert_eq!((measured.duration, measured.bytes_processed), (Millis(300), 15));
 }
+
+#[test]
+fn b27_the_newest_checkpoint_stays_known_when_it_is_over() {
+    let mut bench = Bench::tracker(2);
+    assert_eq!(bench.gate.current(), None);
+    bench.bar(A, 3);
+    assert_eq!(bench.gate.current(), Some(CheckpointId(3)));
+    assert_eq!(bench.bar(B, 3), [Trigger(3)]);
+    assert_eq!(bench.gate.current(), Some(CheckpointId(3)));
+}
