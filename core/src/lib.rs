@@ -28,5 +28,7 @@ pub mod stop;
 pub mod subtask;
 #[doc(hidden)]
 pub mod sync;
+#[cfg(test)]
+mod test_rng;
 pub mod time;
 pub mod two_phase;

@@ -4,6 +4,8 @@
 
 #[path = "unaligned/receiver.rs"]
 mod receiver;
+#[path = "../src/test_rng.rs"]
+mod test_rng;
 
 use receiver::{Item, Receiver};
 use slackwater_core::gate::GateOptions;
@@ -11,6 +13,7 @@ use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
 use slackwater_core::queue::{Consumer, Control, Producer, Queue};
 use slackwater_core::reason::FailureReason;
 use slackwater_core::time::Millis;
+use test_rng::Rng;
 
 type Channel = Queue<Item, 128>;
 
@@ -116,18 +119,6 @@ fn barrier(id: u64, triggered_at: u64, alignment: Alignment) -> Barrier {
 }
 
 const AFTER_100: Alignment = Alignment::AlignedFor(Millis(100));
-
-/// Splitmix64: equal seeds give equal runs.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % (limit as u64)).unwrap()
-    }
-}
 
 /// What the runs of all seeds came to.
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use heapless::Vec as FixedVec;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::machine::Rejected;
 use slackwater_core::time::Now;
 use slackwater_core::two_phase::{
     TransactionToken, Transactions, TwoPhase, TwoPhaseAction, TwoPhaseEvent, TwoPhaseOptions,
@@ -163,7 +164,8 @@ impl FileSink {
                 | TwoPhaseAction::WarnOfTimeout(_)
                 | TwoPhaseAction::ReportLoss(_)
                 | TwoPhaseAction::FailTask(_) => {
-                    debug_assert!(false, "{action:?} follows from nothing that it is told");
+                    let what = "an order that follows from nothing a sink of files tells";
+                    return Err(SinkError::Refused(Rejected::Unexpected { what }));
                 }
             }
         }

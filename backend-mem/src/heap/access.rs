@@ -8,7 +8,7 @@ use super::direct::Direct;
 use super::group::{BROKEN, PageAt};
 use super::hash::same;
 use super::overflow::chain_of;
-use super::page::{self, Fixed, Page, Place, SlotPage, search};
+use super::page::{self, Fixed, Page, Place, SlotPage};
 use super::tables::{Head, directory_entry, directory_index, overflow_frame};
 use super::{Heap, HeapError, StateId, Value};
 use crate::arena::{ArenaHandle, FrameId, FrameView};
@@ -50,9 +50,9 @@ impl<A: ArenaHandle> Heap<A> {
         }
     }
 
-    /// The same by the long way, which does without nothing.
+    /// The same by the long way.
     #[inline(never)]
-    pub(crate) fn read_far<'h, R>(
+    fn read_far<'h, R>(
         &'h self,
         state: StateId,
         group: KeyGroup,
@@ -68,7 +68,7 @@ impl<A: ArenaHandle> Heap<A> {
 
     /// The page that a key lies in if it is there. Reads nothing of the page itself, but asks for it.
     #[inline]
-    pub(crate) fn seek(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Sought<'_>, HeapError> {
+    pub(super) fn seek(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<Sought<'_>, HeapError> {
         let frames = self.frames.view();
         let near = self.near.way(state).and_then(|way| Some((way.fixed(), way.head(frames, group)?)));
         let (fixed, head) = match near {
@@ -88,6 +88,11 @@ impl<A: ArenaHandle> Heap<A> {
             }
         }
         Ok(Sought { head, hash, fixed, frame })
+    }
+
+    /// Asks for the page that a key lies in if it is there.
+    pub(crate) fn prefetch(&self, state: StateId, group: KeyGroup, key: &[u8]) -> Result<(), HeapError> {
+        self.seek(state, group, key).map(|_| ())
     }
 
     /// The shape of a state's pages, and the head of a key group, from the root on.
@@ -176,7 +181,7 @@ impl<A: ArenaHandle> Heap<A> {
         if frame.is_none() {
             return None;
         }
-        match record_in(self.frames.view().frame_at(frame)?, fixed, hash, key) {
+        match SlotPage::new(self.frames.view().frame_at(frame)?, &fixed)?.find(hash, key) {
             Some((slot, value)) => Some(InSlot { page: PageAt { frame, overflow_lpn: 0 }, slot, value }),
             // Only then may there be pages linked behind this one, and its header must be looked at.
             None if head.has_overflow != 0 => self.find_linked(sought, key),
@@ -249,16 +254,6 @@ pub(super) struct InSlot<'h> {
     pub(super) page: PageAt,
     pub(super) slot: usize,
     value: &'h [u8],
-}
-
-/// The slot of a key in a page with records of one size, and its value.
-#[inline]
-fn record_in<'h>(bytes: &'h [u8], fixed: Fixed, hash: u64, key: &[u8]) -> Option<(usize, &'h [u8])> {
-    search(bytes, fixed.slots(), hash, |slot| {
-        let record = bytes.get(fixed.slot_at(slot)..)?.get(..fixed.stride())?;
-        let (stored, value) = record.split_at_checked(fixed.key_width())?;
-        same(stored, key).then_some((slot, value))
-    })
 }
 
 /// Whether a record's key is `key`, whose hash is `hash`.

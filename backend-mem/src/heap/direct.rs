@@ -34,7 +34,7 @@ pub(crate) struct Shortcut<'h> {
 /// The page that a key lies in if it is there.
 #[derive(Clone, Copy)]
 pub(crate) struct Located<'h> {
-    page: SlotPage<'h>,
+    page: SlotPage<'h, 'h>,
     head: &'h Head,
     hash: u64,
 }
@@ -104,7 +104,7 @@ impl<'h> Shortcut<'h> {
     }
 
     #[inline]
-    fn page(self, frame: FrameId) -> Option<SlotPage<'h>> {
+    fn page(self, frame: FrameId) -> Option<SlotPage<'h, 'h>> {
         SlotPage::new(self.frames.frame_at(frame)?, self.way.shape())
     }
 }
@@ -121,7 +121,7 @@ impl<'h> Located<'h> {
     #[inline(always)]
     pub(crate) fn find(self, key: &[u8]) -> Direct<&'h [u8]> {
         match self.page.find(self.hash, key) {
-            Some(value) => Direct::Found(value),
+            Some((_, value)) => Direct::Found(value),
             // Only then may there be pages linked behind this one.
             None if self.head.has_overflow != 0 => Direct::Unknown,
             None => Direct::Absent,

@@ -108,11 +108,12 @@ pub(super) fn prefetch_records(page: &[u8], hash: u64, slots: usize) {
     }
 }
 
-/// Asks `hit` about each slot that may hold a record of that hash, until it answers.
+/// Asks `hit` about each slot that may hold a record of that hash, until it answers. `tags_at` gives the tags of the
+/// sixteen slots from one on that is a multiple of sixteen, and 0 or below their number.
 #[expect(clippy::inline_always, reason = "the loop of every look-up")]
 #[inline(always)]
-pub(super) fn search<R>(
-    bytes: &[u8],
+fn search<R>(
+    tags_at: impl Fn(usize) -> Option<Tags>,
     slots: usize,
     hash: u64,
     mut hit: impl FnMut(usize) -> Option<R>,
@@ -121,7 +122,7 @@ pub(super) fn search<R>(
     let mut first = home(hash, slots) / GROUP_LEN * GROUP_LEN;
     let mut slots_left = slots;
     loop {
-        let tags = Tags::new(bytes.get(TAGS_OFFSET + first..)?.first_chunk()?);
+        let tags = tags_at(first)?;
         let mut equal = tags.equal(wanted);
         while equal != 0 {
             if let Some(found) = hit(first + equal.trailing_zeros() as usize) {
@@ -174,7 +175,8 @@ impl<'a> Page<'a> {
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_key: impl FnMut(Content<'a>) -> bool) -> Option<Place<'a>> {
         let layout = self.layout();
-        search(self.bytes, layout.slots(), hash, |slot| {
+        let tags_at = |first| Some(Tags::new(self.bytes.get(TAGS_OFFSET + first..)?.first_chunk()?));
+        search(tags_at, layout.slots(), hash, |slot| {
             self.place_in(layout, slot).filter(|place| is_key(place.key))
         })
     }

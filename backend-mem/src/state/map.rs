@@ -204,8 +204,8 @@ impl<K: Codec, UK: Decode, UV: Decode, N: Namespace> MapState<K, UK, UV, N> {
     ) -> Result<impl Iterator<Item = Result<UK::Owned, StateError>> + use<'h, A, K, UK, UV, N>, StateError>
     {
         let MapEntries { mut entries, prefix_len, .. } = self.iter(heap, key)?;
-        let next = move || entries.next_behind(prefix_len);
-        Ok(core::iter::from_fn(next).map(|(user_key, _)| Ok(UK::decode(&user_key)?)))
+        let decoded = |user_key: &Value<'_>, _: &Value<'_>| Ok(UK::decode(user_key)?);
+        Ok(core::iter::from_fn(move || entries.next_behind(prefix_len, decoded)))
     }
 }
 
@@ -223,11 +223,7 @@ impl<UK: Decode, UV: Decode> Iterator for MapEntries<'_, UK, UV> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some((user_key, value)) = self.entries.inline_next_behind(self.prefix_len) {
-            return Some(decoded::<UK, UV>(&Value::inline(user_key), &Value::inline(value)));
-        }
-        let (user_key, value) = self.entries.next_behind(self.prefix_len)?;
-        Some(decoded::<UK, UV>(&user_key, &value))
+        self.entries.next_behind(self.prefix_len, decoded::<UK, UV>)
     }
 }
 

@@ -85,11 +85,16 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
         let shortcut = heap.shortcut(self.entries.id());
         for keys in keys.chunks(BATCH) {
             let mut places = heapless::Vec::<Option<Located<'_>>, BATCH>::new();
+            let mut are_near = true;
             for key in keys {
                 let place = self.entries.at(*key, |group, key| shortcut?.locate(group, key))?;
                 place.iter().for_each(|place| place.prefetch());
+                are_near &= place.is_some();
                 let pushed = places.push(place);
                 debug_assert!(pushed.is_ok(), "a chunk has no more keys than a batch");
+            }
+            if !are_near {
+                self.prefetch_far(heap, keys)?;
             }
             for (key, place) in keys.iter().zip(&places) {
                 let found =
@@ -102,6 +107,15 @@ impl<K: Codec, V: Decode, N: Namespace> ValueState<K, V, N> {
             }
         }
         Ok(())
+    }
+
+    /// Asks for the places of keys on the long way, which begins with that.
+    #[inline(never)]
+    fn prefetch_far<A: ArenaHandle>(&self, heap: &Heap<A>, keys: &[N::Key<'_, K>]) -> Result<(), StateError> {
+        keys.iter().try_for_each(|key| {
+            let sought = self.entries.at(*key, |group, key| heap.prefetch(self.entries.id(), group, key))?;
+            Ok(sought?)
+        })
     }
 }
 

@@ -116,7 +116,9 @@ impl Task {
                 GateAction::Overtake { .. }
                 | GateAction::StartCapture { .. }
                 | GateAction::StopCapture { .. }
-                | GateAction::DropCapture(_) => {}
+                | GateAction::DropCapture(_) => {
+                    return Err(self.failed(format!("cannot be done here: {action:?}")));
+                }
             }
         }
         Ok(())

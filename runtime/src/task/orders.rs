@@ -153,7 +153,7 @@ impl Task {
         self.check_failure()
     }
 
-    fn failed(&self, message: String) -> JobError {
+    pub(super) fn failed(&self, message: String) -> JobError {
         JobError::Operator { task: self.name.clone(), operator: self.name.clone(), message }
     }
 }

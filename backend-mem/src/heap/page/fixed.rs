@@ -5,9 +5,9 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use slackwater_core::format::page::{TAG_DIRTY, TAGS_OFFSET, fingerprint, fixed_slots_max, inline_len_max};
+use slackwater_core::format::page::{TAG_DIRTY, TAGS_OFFSET, fixed_slots_max, inline_len_max};
 
-use super::{home, room, tags_end};
+use super::{home, room, search, tags_end};
 use crate::heap::hash::same;
 use crate::heap::tags::{GROUP_LEN, Tags, prefetch};
 use crate::heap::{HeapError, StateId};
@@ -118,16 +118,16 @@ impl Fixed {
 
 /// A page with records of one size: tags and slots lie within its bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct SlotPage<'a> {
+pub(crate) struct SlotPage<'a, 'f> {
     at: NonNull<u8>,
-    fixed: &'a Fixed,
+    fixed: &'f Fixed,
     _bytes: PhantomData<&'a [u8]>,
 }
 
-impl<'a> SlotPage<'a> {
+impl<'a, 'f> SlotPage<'a, 'f> {
     /// None if the page is too short for its shape.
     #[inline]
-    pub(in super::super) const fn new(bytes: &'a [u8], fixed: &'a Fixed) -> Option<Self> {
+    pub(in super::super) const fn new(bytes: &'a [u8], fixed: &'f Fixed) -> Option<Self> {
         if fixed.end as usize > bytes.len() {
             return None;
         }
@@ -148,15 +148,15 @@ impl<'a> SlotPage<'a> {
         prefetch(self.at.as_ptr().wrapping_add(self.fixed.slot_at(home(hash, self.fixed.slots()))));
     }
 
-    /// The value of a key. The key has the width of the page's keys.
+    /// The slot of a key, and its value.
     #[expect(clippy::inline_always, reason = "the loop of every look-up")]
     #[inline(always)]
-    pub(in super::super) fn find(self, hash: u64, key: &[u8]) -> Option<&'a [u8]> {
+    pub(in super::super) fn find(self, hash: u64, key: &[u8]) -> Option<(usize, &'a [u8])> {
         let slot = self.slot_of(hash, key)?;
         // SAFETY: the value lies behind the key in a slot below their number, which `new` has seen to be in the page.
         let at = unsafe { self.at.add(self.fixed.value_at(slot)) };
         // SAFETY: and all of the page is initialised and lives for 'a.
-        Some(unsafe { core::slice::from_raw_parts(at.as_ptr(), self.fixed.value_width()) })
+        Some((slot, unsafe { core::slice::from_raw_parts(at.as_ptr(), self.fixed.value_width()) }))
     }
 
     /// The slot of a key, below the number of slots.
@@ -166,26 +166,10 @@ impl<'a> SlotPage<'a> {
         if key.len() != self.fixed.key_width() {
             return None;
         }
-        let (wanted, slots) = (fingerprint(hash), self.fixed.slots());
-        let mut first = home(hash, slots) & !(GROUP_LEN - 1);
-        let mut left = slots;
-        loop {
-            let tags = self.tags(first);
-            let mut equal = tags.equal(wanted);
-            while equal != 0 {
-                let slot = first + equal.trailing_zeros() as usize;
-                // What fills up the last group is no fingerprint, but nobody need rely on it.
-                if slot < slots && same(self.key(slot, key.len()), key) {
-                    return Some(slot);
-                }
-                equal &= equal - 1;
-            }
-            if tags.empty() != 0 || left <= GROUP_LEN {
-                return None;
-            }
-            left -= GROUP_LEN;
-            first = if first + GROUP_LEN < slots { first + GROUP_LEN } else { 0 };
-        }
+        let slots = self.fixed.slots();
+        // What fills up the last group is no fingerprint, but nobody need rely on it.
+        let is_it = |slot: usize| slot < slots && same(self.key(slot, key.len()), key);
+        search(|first| Some(self.tags(first)), slots, hash, |slot| is_it(slot).then_some(slot))
     }
 
     /// The key in a slot, which is below their number; `len` is the width of keys.

@@ -117,7 +117,9 @@ fn a_search_by_address_finds_what_a_search_by_the_header_finds() {
         for key in 0..=u8::MAX {
             let hash = HASHER.of(&[key]);
             let expected = (key < count).then(|| value(key));
-            assert_eq!(SlotPage::new(&bytes, &fixed).unwrap().find(hash, &[key]), expected.as_deref());
+            let found = SlotPage::new(&bytes, &fixed).unwrap().find(hash, &[key]);
+            assert_eq!(found.map(|(_, value)| value), expected.as_deref());
+            assert_eq!(found.map(|(slot, _)| slot), slot_of(&bytes, &[key]));
             assert_eq!(slot_of(&bytes, &[key]).is_some(), expected.is_some());
             assert_eq!(find_mut(&mut bytes, &fixed, hash, &[key]).map(|value| value.to_vec()), expected);
             let dirty = |slot: usize| bytes[TAGS_OFFSET + slot] & TAG_DIRTY != 0;

@@ -111,23 +111,32 @@ impl<'h> Entries<'h> {
         Some(Value::of_tree_key(&entry.key, self.tree.frames, self.tree.head))
     }
 
-    /// What [`next_behind`](Self::next_behind) would give, if the next entry lies in one page and the bytes left out of
-    /// its key begin with all that it shares with the page's others: the usual case.
+    /// What `with` makes of the next entry's value and its key without the first `len` bytes; all keys have so many.
     #[inline]
-    pub(crate) fn inline_next_behind(&mut self, len: usize) -> Option<(&'h [u8], &'h [u8])> {
-        let (_, page) = self.leaf.as_ref()?;
-        if self.index >= self.limit {
-            return None;
+    pub(crate) fn next_behind<R>(
+        &mut self,
+        len: usize,
+        with: impl FnOnce(&Value<'h>, &Value<'h>) -> R,
+    ) -> Option<R> {
+        if let Some((key, value)) = self.inline_behind(len) {
+            self.index += 1;
+            return Some(with(&Value::inline(key), &Value::inline(value)));
         }
-        let (key, value) = page.inline_entry(self.index)?;
-        let key = key.get(len.checked_sub(page.prefix().len())?..)?;
-        self.index += 1;
-        Some((key, value))
+        let (key, value) = self.any_behind(len)?;
+        Some(with(&key, &value))
     }
 
-    /// The next entry without the first `len` bytes of its key; all keys have so many.
+    /// The usual case: the entry lies in one page, and the bytes left out begin with all that its key shares with the
+    /// page's others.
+    #[inline]
+    fn inline_behind(&self, len: usize) -> Option<(&'h [u8], &'h [u8])> {
+        let (_, page) = self.leaf.as_ref().filter(|_| self.index < self.limit)?;
+        let (key, value) = page.inline_entry(self.index)?;
+        Some((key.get(len.checked_sub(page.prefix().len())?..)?, value))
+    }
+
     #[inline(never)]
-    pub(crate) fn next_behind(&mut self, len: usize) -> Option<(Value<'h>, Value<'h>)> {
+    fn any_behind(&mut self, len: usize) -> Option<(Value<'h>, Value<'h>)> {
         let (key, value) = self.next()?;
         Some((key.split_at_checked(len).map_or(key, |(_, behind)| behind), value))
     }

@@ -115,9 +115,10 @@ pub(super) fn lower_bound(page: &TreePage<'_>, probe: &Probe<'_>, tree: Tree<'_>
     while low < high {
         let middle = low + (high - low) / 2;
         let Some(slot) = slots.get(middle) else { break };
-        let order = slot.head.get().cmp(&wanted).then_with(|| match page.inline_key(slot) {
-            Some(key) if probe.is_short_key() => compare_bytes(key, rest),
-            _ => page.key(slot).map_or(Ordering::Less, |key| probe.compare(&key, rest, tree)),
+        let order = slot.head.get().cmp(&wanted).then_with(|| match page.key(slot) {
+            Some(TreeKey { rest: key, chain: None, .. }) if probe.is_short_key() => compare_bytes(key, rest),
+            Some(key) => probe.compare(&key, rest, tree),
+            None => Ordering::Less,
         });
         match order {
             Ordering::Less => low = middle + 1,
@@ -138,10 +139,7 @@ fn is_above(prefix: &[u8], probe: &Probe<'_>) -> bool {
 fn between_hints(page: &TreePage<'_>, wanted: u32) -> (usize, usize) {
     let (count, hints) = (page.slots().len(), page.hints());
     let distance = tree_hint_distance(count);
-    if distance == 0 || hints.is_empty() {
-        return (0, count);
-    }
-    let Some(hints) = hints.first_chunk::<TREE_HINTS>() else { return (0, count) };
+    let Some(hints) = hints.first_chunk::<TREE_HINTS>().filter(|_| distance != 0) else { return (0, count) };
     // Two sums as wide as the hints: each is done in vectors.
     let hints = hints.map(U32::get);
     let below = hints.iter().map(|hint| u32::from(*hint < wanted)).sum::<u32>() as usize;

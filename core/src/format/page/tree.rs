@@ -192,18 +192,6 @@ impl<'a> TreePage<'a> {
         Some(TreeKey { prefix: self.prefix, rest, chain: Some(chain) })
     }
 
-    /// What the record in a slot holds of its key, if the key lies in the page to the end.
-    #[must_use]
-    #[inline]
-    pub fn inline_key(&self, slot: &TreeSlot) -> Option<&'a [u8]> {
-        let at = usize::from(slot.offset.get()).saturating_add(TreeRecordHead::LEN);
-        let len = slot.key_len.get();
-        if len & LEN_OVERFLOW != 0 {
-            return None;
-        }
-        self.frame.get(at..)?.get(..usize::from(len))
-    }
-
     /// An entry; none if there are not so many, or if it does not lie within the page.
     #[must_use]
     #[inline]
