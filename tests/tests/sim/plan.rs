@@ -62,7 +62,7 @@ pub(crate) enum Fault {
     Rescale,
 }
 
-/// Nothing goes wrong any more after so many milliseconds, so that the job comes to its end.
+/// Nothing goes wrong any more, and no task is slow, after so many milliseconds, so that the job comes to its end.
 pub(crate) const CALM_MS: u64 = 400;
 
 /// Chances in percent.
