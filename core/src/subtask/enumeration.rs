@@ -39,7 +39,7 @@ struct Seen {
 }
 
 /// The events so far.
-type Log = heapless::Vec<SubtaskEvent, 8>;
+type Log = heapless::Vec<SubtaskEvent, 10>;
 
 /// One state of the search.
 #[derive(Clone)]
@@ -257,6 +257,11 @@ fn events_of(number: u64, kind: SnapshotKind, alignment: Alignment) -> Vec<Subta
 }
 
 fn explore(events: &[SubtaskEvent], depth: u32) -> u64 {
+    explore_after(&[], events, depth)
+}
+
+/// The same once these have happened.
+fn explore_after(first: &[SubtaskEvent], events: &[SubtaskEvent], depth: u32) -> u64 {
     let mut world = World {
         machine: Subtask::new(SubtaskOptions::INNER),
         events,
@@ -268,6 +273,7 @@ fn explore(events: &[SubtaskEvent], depth: u32) -> u64 {
         log: Log::default(),
     };
     assert!(world.take(E::Started));
+    assert!(first.iter().all(|event| world.take(*event)));
     world.explore(depth)
 }
 
@@ -285,6 +291,17 @@ fn every_row_of_events_of_unaligned_checkpoints_ends_each_of_them_once() {
     let two: Vec<_> = (1..=2).flat_map(|id| events_of(id, kind, Alignment::Unaligned)).collect();
     let rows = explore(&events_of(1, kind, Alignment::Unaligned), 7) + explore(&two, 5);
     assert!(rows > 540_000, "{rows}");
+}
+
+#[test]
+fn every_row_of_events_of_checkpoints_that_may_turn_unaligned_ends_each_of_them_once() {
+    let (kind, timed) = (SnapshotKind::Checkpoint, Alignment::AlignedFor(Millis(0)));
+    let mut events: Vec<_> = (1..=2).flat_map(|id| events_of(id, kind, timed)).collect();
+    events.push(E::DeadlineReached);
+    // A subtask that has ended closes with the first of them.
+    let ended = [E::DataEnded { drained: true }, E::InputsFinished, E::OutputsConsumed];
+    let rows = explore(&events, 5) + explore_after(&ended, &events, 5);
+    assert!(rows > 240_000, "{rows}");
 }
 
 #[test]

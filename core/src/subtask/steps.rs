@@ -67,7 +67,7 @@ impl<const PENDING: usize> Subtask<PENDING> {
         orders: &mut Orders<'_, SubtaskAction>,
     ) {
         if self.last < Some(barrier.id) {
-            self.last = Some(barrier.id);
+            self.supersede(barrier.id);
             skip(barrier, orders);
         } else {
             self.ignore(barrier, orders);
@@ -111,8 +111,7 @@ impl<const PENDING: usize> Subtask<PENDING> {
         if self.last >= Some(id) {
             return self.ignore(barrier, orders);
         }
-        self.last = Some(id);
-        self.overtaking = None;
+        self.supersede(id);
         self.decline_capturing(now, id, FailureReason::CheckpointDeclinedSubsumed, orders);
         if self.is_aborted(id) {
             return skip(barrier, orders); // Rule X7.
@@ -130,6 +129,12 @@ impl<const PENDING: usize> Subtask<PENDING> {
         orders.push(SubtaskAction::PrepareOperators(id));
         orders.push(SubtaskAction::BroadcastBarrier(barrier));
         orders.push(SubtaskAction::SnapshotOperators(barrier));
+    }
+
+    /// Nothing of an older checkpoint goes out any more, nor does its barrier overtake (rules X6 and X10).
+    const fn supersede(&mut self, id: CheckpointId) {
+        self.last = Some(id);
+        self.overtaking = None;
     }
 
     /// Rule X6. What is captured for a barrier that is only repeated is still wanted.
@@ -172,8 +177,7 @@ impl<const PENDING: usize> Subtask<PENDING> {
             return self.fail(id, TaskFailure::StopWithSavepoint, orders);
         }
         if self.last <= Some(id) {
-            self.last = Some(id);
-            self.overtaking = None;
+            self.supersede(id);
         }
         self.decline_capturing(now, id, reason, orders);
         self.cancel(now, id, orders);

@@ -413,6 +413,17 @@ fn x10_the_time_of_an_older_or_given_up_checkpoint_is_cancelled() {
         send(&mut machine, event).unwrap();
         assert_eq!(machine.next_deadline(NOW), None, "{event:?}");
     }
+    // Nor need the newer one be taken for that.
+    let mut machine = run_source(&[
+        (ended(true), &[]),
+        (OutputsConsumed, &[]),
+        (TriggerReceived(timed), &steps_of(timed)),
+        (taken(5), &[persist(5)]),
+        (complete(5), &[NotifyComplete(id(5)), Close]),
+    ]);
+    let closing = FailureReason::CheckpointDeclinedTaskClosing;
+    go_on(&mut machine, &[(TriggerReceived(barrier(6)), &[BroadcastCancel(id(6)), decline(6, closing)])]);
+    assert_eq!(machine.next_deadline(NOW), None);
     // One that is far past its time overtakes at once.
     let late = Now { monotonic: Millis(70), wall: Millis(5_000) };
     let mut machine = run(&[]);
