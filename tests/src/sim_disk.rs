@@ -136,7 +136,7 @@ impl<F: Frozen> SimDisk<F> {
     pub fn image_after_kill(&self, seed: u64) -> Self {
         let state = self.state();
         let options = SimOptions { seed, lies: Lies::default(), ..state.options };
-        Self::with_files(options, state.files.clone())
+        Self::with_files(options, state.files.inherited())
     }
 
     /// The whole of a file as a running program sees it.

@@ -61,6 +61,24 @@ impl Trial {
         finish(&mut job, run, announced, &loss.image(&disk, &mut rng), &mut rng)
     }
 
+    /// Kills the job at the operation, and cuts the power soon after its next start. What that start went on from
+    /// counts as announced: the sinks have committed what it covers.
+    fn kill_then_cut(&self) -> Result<(), String> {
+        let (mut rng, mut job) = (self.rng(), SimJob::new(self.seed, self.emit));
+        let disk = self.disk();
+        disk.cut_power(Cut::After(self.operation));
+        let killed = job.run(&disk)?;
+        let left = disk.image_after_kill(rng.any());
+        // How long the next start takes until it announces something.
+        let undisturbed = job.clone().run(&left.image_after_kill(rng.any()))?;
+        let until = undisturbed.operations.first().copied().unwrap_or(1);
+        left.cut_power(Cut::Before(1 + rng.below(until)));
+        let run = job.run(&left)?;
+        expect_resumed(&run, killed.announced)?;
+        let announced = killed.announced.max(run.announced).max(run.resumed_from);
+        finish(&mut job, run, announced, &left.image_after_power_cut(rng.any()), &mut rng)
+    }
+
     /// Lets the operation fail; the job may go on or give up, then it starts again.
     fn fail(&self, errno: i32) -> Result<(), String> {
         let (mut rng, mut job) = (self.rng(), SimJob::new(self.seed, self.emit));
@@ -178,6 +196,11 @@ fn updates_survive_a_kill_at_every_operation() {
     each_operation(Emit::Updates, &seeds()[..1], |trial| {
         trial.interrupt(Cut::After(trial.operation), Loss::Process)
     });
+}
+
+#[test]
+fn what_was_restored_after_a_kill_survives_a_power_cut_that_follows() {
+    each_operation(Emit::Updates, &seeds(), Trial::kill_then_cut);
 }
 
 #[test]

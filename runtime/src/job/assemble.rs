@@ -63,6 +63,7 @@ where
     let manifest = found.newest.as_ref();
     if let Some(manifest) = manifest {
         super::restore::check(manifest, &builder, max_parallelism)?;
+        keep(&mut disk, &folder, manifest.id)?;
     }
     let template = template(&builder, manifest, max_parallelism, now, options);
     let wiring = Wiring::new(&builder);
@@ -100,6 +101,13 @@ fn prepare_folder<D: Disk>(disk: &mut D, folder: &str) -> Result<(), JobError> {
     };
     make(parent).map_err(|error| JobError::disk(parent, error))?;
     make(folder).map_err(|error| JobError::disk(folder, error))
+}
+
+/// Makes the name of a manifest durable that a killed process may have given it a moment ago: what the sinks are about to
+/// commit must not outlive it.
+fn keep<D: Disk>(disk: &mut D, folder: &str, checkpoint: CheckpointId) -> Result<(), JobError> {
+    let folder = paths::join(folder, &paths::checkpoint_name(checkpoint));
+    Blocking::new(disk).sync_folder(&folder).map_err(|error| JobError::disk(&folder, error))
 }
 
 /// What every manifest of this run says; subtasks in place, their parts yet to come.

@@ -73,6 +73,18 @@ impl FileSystem {
         Self { nodes: vec![Node::Folder { now: Names::new(), durable: Names::new() }], edits: Vec::new() }
     }
 
+    /// The same for a program that starts now: its syncs cover all that took effect before it.
+    pub(super) fn inherited(&self) -> Self {
+        let mut files = self.clone();
+        files.edits.iter_mut().for_each(|edit| edit.operation = 0);
+        for node in &mut files.nodes {
+            if let Node::File(file) = node {
+                file.pending.iter_mut().for_each(|change| change.operation = 0);
+            }
+        }
+        files
+    }
+
     /// Makes a folder unless it is there.
     pub(super) fn create_folder(&mut self, operation: u64, path: &str) -> Result<(), i32> {
         let (folder, name) = self.parent(path)?;
