@@ -19,6 +19,8 @@ mod end;
 mod event;
 #[path = "sim/faults.rs"]
 mod faults;
+#[path = "sim/files.rs"]
+mod files;
 #[path = "sim/job.rs"]
 mod job;
 #[path = "sim/oracle.rs"]
@@ -62,7 +64,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// What must have happened at least once in a hundred seeds.
-const EXERCISED: [&str; 28] = [
+const EXERCISED: [&str; 30] = [
     "dead tasks",
     "dead processes",
     "power cuts",
@@ -77,6 +79,8 @@ const EXERCISED: [&str; 28] = [
     "expired checkpoints",
     "subsumed checkpoints",
     "failed folders",
+    "failed operations of the disk",
+    "files that were being written at a death",
     "failed manifests",
     "lost notifications",
     "lost triggers",

@@ -32,7 +32,6 @@ pub(crate) struct Control {
     /// What was acknowledged, by checkpoint, task and attempt.
     acknowledged: BTreeMap<(CheckpointId, u16, u16), Vec<FileName>>,
     parts: BTreeMap<CheckpointId, BTreeMap<u16, Vec<FileName>>>,
-    savepoints: BTreeSet<CheckpointId>,
     /// Not answered yet.
     pub(crate) requests: BTreeSet<RequestToken>,
     /// The newest checkpoint that the store has let go of while it was told of another one.
@@ -48,7 +47,6 @@ impl Control {
             attempt: 0,
             acknowledged: BTreeMap::new(),
             parts: BTreeMap::new(),
-            savepoints: BTreeSet::new(),
             requests: BTreeSet::new(),
             subsumed: None,
         })
@@ -83,12 +81,7 @@ impl World {
         self.trace(&action);
         match action {
             Action::PrepareLocation { id, kind, .. } => {
-                if kind.is_savepoint() {
-                    self.control.savepoints.insert(id);
-                } else {
-                    self.storage.folders.insert(id);
-                }
-                self.prepare_location(id);
+                self.prepare_location(id, kind.is_savepoint());
             }
             Action::SnapshotOperatorCoordinators { id, coordinators } => {
                 for coordinator in coordinators.iter() {
@@ -166,8 +159,11 @@ impl World {
         self.after(delay, Event::Coordinator(event));
     }
 
-    fn prepare_location(&mut self, id: CheckpointId) {
+    fn prepare_location(&mut self, id: CheckpointId, is_savepoint: bool) {
         if self.rng.chance(self.plan.chances.failed_folder) {
+            self.fail_operation();
+        }
+        if !self.storage.make_folder(id, is_savepoint) {
             self.coverage.note("failed folders");
             return self.report(CoordinatorEvent::LocationFailed { id, error: TriggerError::Io });
         }
@@ -226,27 +222,30 @@ impl World {
     fn persist_manifest(&mut self, id: CheckpointId) -> Verdict {
         let parts = self.control.parts.remove(&id).unwrap_or_default();
         let manifest = Manifest { parallelism: self.job.parallelism.clone(), parts };
-        let mut is_good = !self.rng.chance(self.plan.chances.failed_manifest);
-        if !self.control.savepoints.contains(&id) {
-            if self.control.store.has_room() {
-                self.tell_store(RetainedEvent::AllAcknowledged(id))?;
-            } else {
-                is_good = false;
+        if !self.storage.is_savepoint(id) {
+            if !self.control.store.has_room() {
+                let delay = self.delay();
+                self.after(delay, Event::Manifest { id, is_good: false, may_exist: false });
+                return Ok(());
             }
+            self.tell_store(RetainedEvent::AllAcknowledged(id))?;
         }
-        let delay = self.delay();
-        self.after(delay, Event::Manifest { id, manifest, is_good });
+        if self.rng.chance(self.plan.chances.failed_manifest) {
+            self.fail_operation();
+        }
+        self.storage.write_manifest(id, manifest);
         Ok(())
     }
 
-    pub(crate) fn on_manifest(&mut self, id: CheckpointId, manifest: Manifest, is_good: bool) -> Verdict {
-        if self.control.savepoints.contains(&id) {
-            self.coverage.note("savepoints");
-        } else if is_good {
-            self.storage.write_manifest(id, manifest);
-        } else {
+    pub(crate) fn on_manifest(&mut self, id: CheckpointId, is_good: bool, may_exist: bool) -> Verdict {
+        if self.storage.is_savepoint(id) {
+            self.coverage.note(if is_good { "savepoints" } else { "failed savepoints" });
+        } else if !is_good {
             self.coverage.note("failed manifests");
-            self.tell_store(RetainedEvent::ManifestFailed { id, may_exist: false })?;
+            if may_exist {
+                self.coverage.note("failed manifests that may lie there");
+            }
+            self.tell_store(RetainedEvent::ManifestFailed { id, may_exist })?;
         }
         self.tell_coordinator(if is_good {
             CoordinatorEvent::ManifestPersisted(id)
@@ -257,8 +256,8 @@ impl World {
 
     /// What was written for a checkpoint that was given up is gone.
     pub(crate) fn on_cleaned(&mut self, id: CheckpointId) -> Verdict {
-        self.storage.remove_checkpoint(id);
-        self.tell_store(RetainedEvent::ManifestFailed { id, may_exist: false })?;
+        let may_exist = !self.storage.remove_checkpoint(id);
+        self.tell_store(RetainedEvent::ManifestFailed { id, may_exist })?;
         self.tell_coordinator(CoordinatorEvent::CleaningEnded)
     }
 
@@ -283,7 +282,7 @@ impl World {
     }
 
     pub(crate) fn on_discarded(&mut self, id: CheckpointId) -> Verdict {
-        self.storage.remove_checkpoint(id);
-        self.tell_store(RetainedEvent::DiscardEnded { id, manifest_gone: true })
+        let manifest_gone = self.storage.remove_checkpoint(id);
+        self.tell_store(RetainedEvent::DiscardEnded { id, manifest_gone })
     }
 }

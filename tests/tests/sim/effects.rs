@@ -57,12 +57,12 @@ impl World {
                 self.after(delay, Event::Coordinator(CoordinatorEvent::Declined { id, by, reason }));
             }
             Effect::Persist { name, part, content } => {
-                self.storage.write(name, content);
-                let is_good = !self.rng.chance(self.plan.chances.failed_part);
-                let delay = self.delay();
-                self.after(delay, Event::Persisted { name, part, is_good });
+                if self.rng.chance(self.plan.chances.failed_part) {
+                    self.fail_operation();
+                }
+                self.storage.write(name, part, content);
                 if self.plan.has(Mutant::AcknowledgeBeforeSync) {
-                    self.after(delay + 40_000, Event::Sync(name));
+                    self.after(0, Event::Persisted { name, part, is_good: true });
                 }
             }
             Effect::Flush(name) => {
@@ -81,6 +81,13 @@ impl World {
             Effect::Fail => self.kill(task),
         }
         Ok(())
+    }
+
+    /// One of the next operations of the disk fails, whosever it is.
+    pub(crate) fn fail_operation(&mut self) {
+        self.coverage.note("failed operations of the disk");
+        let in_operations = self.rng.below(6);
+        self.storage.files.fail(in_operations);
     }
 
     fn is_report_lost(&mut self) -> bool {

@@ -12,10 +12,13 @@ impl World {
     /// The coordinator ends, every request was answered, and what was committed is compared.
     pub(crate) fn end(&mut self) -> Verdict {
         self.tell_coordinator(CoordinatorEvent::ShutDown)?;
-        while let Some(((at, _), event)) = self.events.pop_first() {
-            self.micros = self.micros.max(at);
-            self.deliver(event)?;
-            self.drive_coordinator()?;
+        while !self.events.is_empty() || self.storage.files.is_busy() {
+            self.drive_files()?;
+            if let Some(((at, _), event)) = self.events.pop_first() {
+                self.micros = self.micros.max(at);
+                self.deliver(event)?;
+                self.drive_coordinator()?;
+            }
         }
         self.check_control()?;
         self.ledger.check_end()
@@ -28,7 +31,7 @@ impl World {
             return Err(format!("the coordinator has not ended: {requests:?} are not answered"));
         }
         let is_lost = |id: &CheckpointId| {
-            self.storage.verdict(*id, true) != Worth::Sound && !self.storage.damaged.contains(id)
+            self.storage.verdict(*id, true) != Ok(Worth::Sound) && !self.storage.damaged.contains(id)
         };
         match store.retained().map(|(id, _)| id).find(is_lost) {
             Some(id) => Err(format!("checkpoint {id} is retained, but not whole")),

@@ -5,25 +5,55 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::subtask::Part;
 use slackwater_core::two_phase::Transactions;
 
-use crate::storage::{FileName, Manifest, TransactionName};
+use crate::storage::{FileName, TransactionName};
 use crate::task::Mail;
 
 /// Something that happens at its time.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Coordinator(CoordinatorEvent),
-    Acknowledged { id: CheckpointId, task: u16, attempt: u16, report: TaskReport, files: Vec<FileName> },
-    Mail { run: u32, task: u16, mail: Mail },
-    Start { run: u32, task: u16 },
-    TaskChanged { run: u32, task: u16, state: TaskState },
-    Persisted { name: FileName, part: Part, is_good: bool },
-    Sync(FileName),
+    Acknowledged {
+        id: CheckpointId,
+        task: u16,
+        attempt: u16,
+        report: TaskReport,
+        files: Vec<FileName>,
+    },
+    Mail {
+        run: u32,
+        task: u16,
+        mail: Mail,
+    },
+    Start {
+        run: u32,
+        task: u16,
+    },
+    TaskChanged {
+        run: u32,
+        task: u16,
+        state: TaskState,
+    },
+    Persisted {
+        name: FileName,
+        part: Part,
+        is_good: bool,
+    },
     Flush(TransactionName),
-    Commit { name: TransactionName, transactions: Transactions },
-    Manifest { id: CheckpointId, manifest: Manifest, is_good: bool },
+    Commit {
+        name: TransactionName,
+        transactions: Transactions,
+    },
+    /// A manifest is durable or not; if not, it may lie there all the same.
+    Manifest {
+        id: CheckpointId,
+        is_good: bool,
+        may_exist: bool,
+    },
     Discarded(CheckpointId),
     Cleaned(CheckpointId),
-    FailOver { run: u32 },
+    FailOver {
+        run: u32,
+    },
 }
 
 impl Event {
@@ -34,7 +64,6 @@ impl Event {
             | Self::Start { .. }
             | Self::TaskChanged { .. }
             | Self::Persisted { .. }
-            | Self::Sync(_)
             | Self::Flush(_)
             | Self::Commit { .. } => true,
             Self::Coordinator(_)

@@ -30,7 +30,7 @@ impl World {
                 self.stop_tasks(true)?;
                 self.tell_coordinator(CoordinatorEvent::ShutDown)
             }
-            Fault::KillProcess { with_power } => self.kill_process(with_power),
+            Fault::KillProcess { with_power, .. } => self.kill_process(with_power),
         }
     }
 
@@ -80,11 +80,6 @@ impl World {
         if let Event::Commit { name, transactions } = event {
             self.coverage.note("commits that nobody heard of");
             self.commit(name, transactions)?;
-        } else if let Event::Manifest { id, manifest, is_good: true } = event
-            && self.storage.folders.contains(&id)
-        {
-            self.coverage.note("manifests that nobody heard of");
-            self.storage.write_manifest(id, manifest);
         }
         Ok(())
     }
@@ -94,14 +89,17 @@ impl World {
         self.end_run(true)?;
         if with_power {
             self.coverage.note("power cuts");
-            self.storage.lose_power();
         }
-        let newest = self.storage.complete().next();
+        if self.storage.files.is_busy() {
+            self.coverage.note("files that were being written at a death");
+        }
+        self.storage.files.restart(with_power, self.rng.any());
+        let newest = self.storage.newest();
         if let Some(newest) = newest
             && self.rng.chance(self.plan.chances.damage)
         {
             let is_unreadable = self.rng.chance(40);
-            self.storage.damage(newest, is_unreadable);
+            self.storage.damage(newest, is_unreadable)?;
         }
         self.micros += self.rng.below(20_000);
         if self.rng.chance(60) {
@@ -137,10 +135,10 @@ impl World {
         let mut retained = BTreeSet::new();
         let mut passed_over = None;
         let mut may_delete = true;
-        for id in self.storage.folders.clone().into_iter().rev() {
+        for id in self.storage.folders().into_iter().rev() {
             let looks = self.tell_recovery(&mut recovery, RecoveryEvent::FolderFound(id))?;
             let is_thorough = looks.contains(&RecoveryAction::Verify(id));
-            let verdict = self.storage.verdict(id, is_thorough);
+            let verdict = self.storage.verdict(id, is_thorough)?;
             for action in self.tell_recovery(&mut recovery, RecoveryEvent::Examined(verdict))? {
                 match action {
                     RecoveryAction::Restore(id) | RecoveryAction::Retain(id) => {
@@ -155,6 +153,13 @@ impl World {
             }
         }
         let chosen = self.choose(&recovery, &retained)?;
+        if let Some(id) = chosen.filter(|_| !self.plan.has(Mutant::RestoredUnsynced)) {
+            // A start that fails is tried again.
+            while self.storage.keep(id).is_err() {
+                self.coverage.note("failed starts");
+            }
+        }
+        chosen.into_iter().for_each(|id| self.storage.announce(id));
         if let Some(newest) = passed_over {
             self.coverage.note("fallbacks to an older checkpoint");
             self.ledger.take_back(chosen, newest);
@@ -171,14 +176,14 @@ impl World {
         self.restart(chosen)
     }
 
-    /// What was complete must not be lost unless somebody has damaged it.
+    /// What was complete must not be lost unless somebody has damaged it. A newer one may have become complete unheard.
     fn choose(
         &self,
         recovery: &Recovery,
         retained: &BTreeSet<CheckpointId>,
     ) -> Result<Option<CheckpointId>, String> {
         let (chosen, whole) = (recovery.chosen(), self.storage.newest_whole());
-        if chosen != whole {
+        if chosen < whole {
             return Err(format!("{chosen:?} is restored, but {whole:?} was complete"));
         }
         if self.plan.has(Mutant::OlderRestored) && retained.len() > 1 {

@@ -24,10 +24,11 @@ pub(crate) enum Mutant {
     KeyGroupsTwice,
     OlderRestored,
     InFlightForgotten,
+    RestoredUnsynced,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::ReleaseBeforeSnapshot,
         Self::AcknowledgeBeforeSync,
         Self::CommitBeforeComplete,
@@ -40,6 +41,7 @@ impl Mutant {
         Self::KeyGroupsTwice,
         Self::OlderRestored,
         Self::InFlightForgotten,
+        Self::RestoredUnsynced,
     ];
 }
 
@@ -56,8 +58,8 @@ pub(crate) enum Mode {
 pub(crate) enum Fault {
     /// A task dies; the job goes on from the newest checkpoint with the same coordinator.
     KillTask,
-    /// Everything dies, and what is not durable may be lost.
-    KillProcess { with_power: bool },
+    /// Everything dies, perhaps in the middle of a manifest; without power, what is not durable may be lost.
+    KillProcess { with_power: bool, at_manifest: bool },
     /// The job is stopped and started again with another parallelism.
     Rescale,
 }
@@ -200,11 +202,17 @@ fn faults(rng: &mut Rng) -> Vec<(u64, Fault)> {
             let fault = match rng.below(10) {
                 0..4 => Fault::KillTask,
                 4..6 => Fault::Rescale,
-                _ => Fault::KillProcess { with_power: rng.chance(60) },
+                _ => Fault::KillProcess { with_power: rng.chance(60), at_manifest: rng.chance(40) },
             };
             (15 + rng.below(300), fault)
         })
         .collect();
+    if rng.chance(30) {
+        // What a start has found after a kill has to survive the power cut that follows.
+        let at = 15 + rng.below(300);
+        faults.push((at, Fault::KillProcess { with_power: false, at_manifest: true }));
+        faults.push((at + 1 + rng.below(25), Fault::KillProcess { with_power: true, at_manifest: false }));
+    }
     faults.sort_by_key(|(at, _)| *at);
     faults
 }

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use slackwater_core::durable::{Names, Operation};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::retained::Verdict;
 use slackwater_core::subtask::Part;
 use slackwater_core::time::Millis;
 
+use crate::files::{Files, Role};
 use crate::oracle::Output;
 use crate::record::{KeyState, Record, Row, Split};
 
@@ -22,6 +24,11 @@ pub(crate) struct FileName {
 impl FileName {
     pub(crate) const fn new(id: CheckpointId, run: u32, task: u16, part: Part) -> Self {
         Self { id, run, task, part: part as u8 }
+    }
+
+    fn path_in(self, folder: &str) -> String {
+        let Self { run, task, part, .. } = self;
+        format!("{folder}/{run}-{task}-{part}")
     }
 }
 
@@ -52,97 +59,174 @@ pub(crate) struct TransactionName {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct File {
-    content: Content,
-    is_durable: bool,
-}
-
-#[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) parallelism: Vec<u16>,
     /// The files of each task; tasks that had finished have none.
     pub(crate) parts: BTreeMap<u16, Vec<FileName>>,
 }
 
-#[derive(Clone, Debug, Default)]
+const MANIFEST: &str = "manifest";
+
+/// What was to be stored, and the disk that says what is there of it.
+#[derive(Debug)]
 pub(crate) struct Storage {
-    pub(crate) folders: BTreeSet<CheckpointId>,
-    files: BTreeMap<FileName, File>,
+    pub(crate) files: Files,
+    contents: BTreeMap<FileName, Content>,
     manifests: BTreeMap<CheckpointId, Manifest>,
+    /// Checkpoints that must not be lost: their manifests are durable, and nobody has removed them.
+    durable: BTreeSet<CheckpointId>,
     /// Checkpoints that somebody has damaged when they were complete.
     pub(crate) damaged: BTreeSet<CheckpointId>,
     unreadable: BTreeSet<CheckpointId>,
+    /// The number of each savepoint's folder.
+    savepoints: BTreeMap<CheckpointId, u32>,
+    savepoint_count: u32,
 }
 
 impl Storage {
-    pub(crate) fn write(&mut self, name: FileName, content: Content) {
-        self.files.insert(name, File { content, is_durable: false });
-    }
-
-    pub(crate) fn sync(&mut self, name: FileName) {
-        if let Some(file) = self.files.get_mut(&name) {
-            file.is_durable = true;
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            files: Files::new(seed),
+            contents: BTreeMap::new(),
+            manifests: BTreeMap::new(),
+            durable: BTreeSet::new(),
+            damaged: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+            savepoints: BTreeMap::new(),
+            savepoint_count: 0,
         }
     }
 
+    fn folder_of(&self, id: CheckpointId) -> String {
+        match self.savepoints.get(&id) {
+            Some(number) => format!("savepoint-{number}"),
+            None => format!("chk-{}", id.0),
+        }
+    }
+
+    fn manifest_of(&self, id: CheckpointId) -> String {
+        format!("{}/{MANIFEST}", self.folder_of(id))
+    }
+
+    fn path_of(&self, name: FileName) -> String {
+        name.path_in(&self.folder_of(name.id))
+    }
+
+    /// Makes the folder of a checkpoint; whether it is there for good.
+    pub(crate) fn make_folder(&mut self, id: CheckpointId, is_savepoint: bool) -> bool {
+        // A new coordinator may use the number of a savepoint again.
+        self.savepoints.remove(&id);
+        if is_savepoint {
+            self.savepoint_count += 1;
+            self.savepoints.insert(id, self.savepoint_count);
+        }
+        self.files.make_folder(&self.folder_of(id)).is_ok()
+    }
+
+    pub(crate) fn is_savepoint(&self, id: CheckpointId) -> bool {
+        self.savepoints.contains_key(&id)
+    }
+
+    pub(crate) fn write(&mut self, name: FileName, part: Part, content: Content) {
+        let names = Names::Final { path: self.path_of(name) };
+        self.files.write(Role::Part(name, part), names, bytes_of(&content));
+        self.contents.insert(name, content);
+    }
+
     pub(crate) fn write_manifest(&mut self, id: CheckpointId, manifest: Manifest) {
+        let path = self.manifest_of(id);
+        let names = Names::Renamed { temporary: format!("{path}.tmp"), path };
+        self.files.write(Role::Manifest(id), names, bytes_of(&manifest));
         self.manifests.insert(id, manifest);
     }
 
-    pub(crate) fn remove(&mut self, name: FileName) {
-        self.files.remove(&name);
+    /// A manifest's disk has said that it is durable. Savepoints are the user's, who never loses one here.
+    pub(crate) fn announce(&mut self, id: CheckpointId) {
+        if !self.is_savepoint(id) {
+            self.durable.insert(id);
+        }
     }
 
-    /// The manifest goes first.
-    pub(crate) fn remove_checkpoint(&mut self, id: CheckpointId) {
-        self.manifests.remove(&id);
-        self.files.retain(|name, _| name.id != id);
-        self.folders.remove(&id);
-        self.damaged.remove(&id);
-        self.unreadable.remove(&id);
+    /// A start makes what it goes on from durable: a process that was killed may not have come so far.
+    pub(crate) fn keep(&mut self, id: CheckpointId) -> Result<(), String> {
+        let sync = self.files.call(Operation::SyncFolder { path: &self.folder_of(id) });
+        sync.map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn remove(&mut self, name: FileName) {
+        // One that stays is removed with its folder.
+        let _left = self.files.call(Operation::Remove { path: &self.path_of(name) });
+    }
+
+    /// The manifest goes first. Whether it is gone.
+    pub(crate) fn remove_checkpoint(&mut self, id: CheckpointId) -> bool {
+        self.durable.remove(&id);
+        let is_gone = self.files.remove_folder(&self.folder_of(id), MANIFEST);
+        if is_gone {
+            self.contents.retain(|name, _| name.id != id);
+        }
+        is_gone
     }
 
     pub(crate) fn remove_incomplete_below(&mut self, below: CheckpointId) {
-        let is_remains = |id: &CheckpointId| *id < below && !self.manifests.contains_key(id);
-        let remains: Vec<_> = self.folders.iter().copied().filter(is_remains).collect();
-        remains.into_iter().for_each(|id| self.remove_checkpoint(id));
-    }
-
-    /// What is not durable is lost.
-    pub(crate) fn lose_power(&mut self) {
-        self.files.retain(|_, file| file.is_durable);
-    }
-
-    /// Makes a complete checkpoint unfit to be restored.
-    pub(crate) fn damage(&mut self, id: CheckpointId, is_unreadable: bool) {
-        self.damaged.insert(id);
-        let listed = self.manifests.get(&id).and_then(|manifest| manifest.parts.values().flatten().next());
-        match listed.copied() {
-            Some(name) if !is_unreadable => self.remove(name),
-            Some(_) | None => {
-                self.unreadable.insert(id);
+        for id in self.folders().into_iter().filter(|id| *id < below) {
+            if self.files.read(&self.manifest_of(id)).is_none() {
+                self.remove_checkpoint(id);
             }
         }
     }
 
-    /// Complete checkpoints, newest first.
-    pub(crate) fn complete(&self) -> impl Iterator<Item = CheckpointId> + '_ {
-        self.manifests.keys().rev().copied()
+    /// Makes a complete checkpoint unfit to be restored, for good.
+    pub(crate) fn damage(&mut self, id: CheckpointId, is_unreadable: bool) -> Result<(), String> {
+        self.damaged.insert(id);
+        let listed = self.manifests.get(&id).and_then(|manifest| manifest.parts.values().flatten().next());
+        match listed.copied() {
+            Some(name) if !is_unreadable => {
+                self.remove(name);
+                self.keep(id)
+            }
+            Some(_) | None => {
+                self.unreadable.insert(id);
+                Ok(())
+            }
+        }
     }
 
-    /// The newest complete checkpoint that nobody has damaged.
+    /// Checkpoints that have a folder, oldest first.
+    pub(crate) fn folders(&self) -> Vec<CheckpointId> {
+        let names = self.files.folders();
+        let ids =
+            names.iter().filter_map(|name| Some(CheckpointId(name.strip_prefix("chk-")?.parse().ok()?)));
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The newest checkpoint that must be there, damaged or not.
+    pub(crate) fn newest(&self) -> Option<CheckpointId> {
+        self.durable.last().copied()
+    }
+
+    /// The newest checkpoint that must be there and that nobody has damaged.
     pub(crate) fn newest_whole(&self) -> Option<CheckpointId> {
-        self.complete().find(|id| !self.damaged.contains(id))
+        self.durable.iter().rev().find(|id| !self.damaged.contains(id)).copied()
     }
 
-    pub(crate) fn verdict(&self, id: CheckpointId, is_thorough: bool) -> Verdict {
-        let Some(manifest) = self.manifests.get(&id) else { return Verdict::Incomplete };
-        let is_there = |name: &FileName| self.files.contains_key(name);
-        match manifest.parts.values().flatten().all(is_there) {
+    fn is_whole(&self, name: &FileName) -> bool {
+        let content = self.contents.get(name).map(bytes_of);
+        content.is_some() && self.files.read(&self.path_of(*name)) == content
+    }
+
+    pub(crate) fn verdict(&self, id: CheckpointId, is_thorough: bool) -> Result<Verdict, String> {
+        let Some(bytes) = self.files.read(&self.manifest_of(id)) else { return Ok(Verdict::Incomplete) };
+        let manifest = self.manifests.get(&id).filter(|manifest| bytes_of(*manifest) == bytes);
+        let manifest =
+            manifest.ok_or_else(|| format!("a part of checkpoint {id}'s manifest has its name"))?;
+        Ok(match manifest.parts.values().flatten().all(|name| self.is_whole(name)) {
             _ if self.unreadable.contains(&id) => Verdict::Unreadable,
             false if is_thorough => Verdict::Damaged,
             true | false => Verdict::Sound,
-        }
+        })
     }
 
     /// A manifest, and what its files hold, task by task.
@@ -152,12 +236,17 @@ impl Storage {
         for (task, names) in &manifest.parts {
             let contents = parts.entry(*task).or_default();
             for name in names {
-                let file = self.files.get(name).ok_or_else(|| format!("checkpoint {id} lacks {name:?}"))?;
-                contents.push(file.content.clone());
+                let content = self.contents.get(name).filter(|_| self.is_whole(name));
+                contents.push(content.ok_or_else(|| format!("checkpoint {id} lacks {name:?}"))?.clone());
             }
         }
         Ok(Checkpoint { parallelism: manifest.parallelism.clone(), parts })
     }
+}
+
+/// A text that stands for it: no two things have the same.
+fn bytes_of(what: &impl std::fmt::Debug) -> Vec<u8> {
+    format!("{what:?}").into_bytes()
 }
 
 /// A checkpoint as it was read.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use slackwater_core::coordinator::{CoordinatorEvent, RequestKind, RequestToken};
+use slackwater_core::durable::Failure;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
 use slackwater_core::two_phase::{TransactionToken, Transactions};
@@ -10,6 +11,7 @@ use slackwater_tests::rng::Rng;
 
 use crate::control::Control;
 use crate::event::Event;
+use crate::files::Role;
 use crate::job::{Job, Kind};
 use crate::oracle::Output;
 use crate::plan::{CALM_MS, Chances, Coverage, Fault, Mode, Mutant, Plan};
@@ -21,6 +23,10 @@ const STEPS_MAX: u64 = 400_000;
 const WALL_START_MS: u64 = 1_700_000_000_000;
 /// A step takes up to this long.
 const STEP_MICROS_MAX: u64 = 300;
+/// How long a death waits for a manifest.
+const MANIFEST_WAIT_MS: u64 = 60;
+/// A task may have dallied by chance, but not so often.
+const IDLE_ROUNDS_MAX: u32 = 20;
 /// How often the end is asked for where there are no periodic checkpoints.
 const ASK_AGAIN_MICROS: u64 = 25_000;
 
@@ -50,6 +56,7 @@ pub(crate) struct World {
     pub(crate) control: Control,
     pub(crate) tasks: Vec<Task>,
     pub(crate) idle: Vec<bool>,
+    idle_rounds: u32,
     pub(crate) phase: Phase,
     pub(crate) run: u32,
     faults: VecDeque<(u64, Fault)>,
@@ -72,10 +79,11 @@ impl World {
             events: BTreeMap::new(),
             coverage: Coverage::default(),
             ledger,
-            storage: Storage::default(),
+            storage: Storage::new(plan.seed),
             control,
             tasks: Vec::new(),
             idle: Vec::new(),
+            idle_rounds: 0,
             phase: Phase::Running,
             run: 0,
             faults: plan.faults.iter().copied().collect(),
@@ -98,6 +106,7 @@ impl World {
                 self.plan.idle_percent.fill(0);
             }
             self.deliver_due()?;
+            self.drive_files()?;
             self.on_faults()?;
             self.ask()?;
             self.drive_coordinator()?;
@@ -159,15 +168,8 @@ impl World {
             Event::Start { run, task } => self.with_task((run, task), |task, cx| task.start(cx)),
             Event::TaskChanged { run, task, state } => self.on_task_changed(run, task, state),
             Event::Persisted { name, part, is_good } => {
-                if is_good && !self.plan.has(Mutant::AcknowledgeBeforeSync) {
-                    self.storage.sync(name);
-                }
                 let mail = Mail::Persisted { id: name.id, part, is_good };
                 self.with_task((name.run, name.task), |task, cx| task.receive(mail, cx))
-            }
-            Event::Sync(name) => {
-                self.storage.sync(name);
-                Ok(())
             }
             Event::Flush(name) => {
                 // What was closed earlier is flushed with it.
@@ -180,7 +182,7 @@ impl World {
                 let mail = Mail::Committed(transactions);
                 self.with_task((name.run, name.task), |task, cx| task.receive(mail, cx))
             }
-            Event::Manifest { id, manifest, is_good } => self.on_manifest(id, manifest, is_good),
+            Event::Manifest { id, is_good, may_exist } => self.on_manifest(id, is_good, may_exist),
             Event::Discarded(id) => self.on_discarded(id),
             Event::Cleaned(id) => self.on_cleaned(id),
             Event::FailOver { run } if run == self.run => self.fail_over(),
@@ -194,7 +196,12 @@ impl World {
     }
 
     fn on_faults(&mut self) -> Verdict {
-        let is_due = |(at, _): &mut (u64, Fault)| *at * 1000 <= self.micros;
+        // A death waits for some moment in which a manifest is on its way, but not for long.
+        let is_writing = self.storage.files.is_writing_manifest() && self.rng.chance(15);
+        let is_due = |(at, fault): &mut (u64, Fault)| {
+            let awaits = matches!(fault, Fault::KillProcess { at_manifest: true, .. }) && !is_writing;
+            (*at + if awaits { MANIFEST_WAIT_MS } else { 0 }) * 1000 <= self.micros
+        };
         match self.faults.pop_front_if(is_due) {
             Some((_, fault)) if self.phase == Phase::Running => self.strike(fault),
             Some(_) | None => Ok(()),
@@ -250,14 +257,41 @@ impl World {
             }
             is_busy
         };
-        if !is_busy && index < self.idle.len() {
-            self.idle[index] = true;
+        if is_busy {
+            self.idle_rounds = 0;
+        } else if let Some(idle) = self.idle.get_mut(index) {
+            *idle = true;
         }
         Ok(true)
     }
 
+    /// Lets the disk go on, and reports what became of files.
+    pub(crate) fn drive_files(&mut self) -> Verdict {
+        for (role, result) in self.storage.files.advance() {
+            let delay = self.delay();
+            match role {
+                // This bug has reported it already.
+                Role::Part(..) if self.plan.has(Mutant::AcknowledgeBeforeSync) => {}
+                Role::Part(name, part) => {
+                    self.after(delay, Event::Persisted { name, part, is_good: result.is_ok() });
+                }
+                Role::Manifest(id) => {
+                    if result.is_ok() {
+                        self.storage.announce(id);
+                    }
+                    let may_exist = matches!(result, Err(Failure::Disk { name_may_exist: true, .. }));
+                    self.after(delay, Event::Manifest { id, is_good: result.is_ok(), may_exist });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Nobody has anything to do: the clock goes to the next moment at which that changes.
     fn wait(&mut self) -> Verdict {
+        if self.storage.files.is_busy() {
+            return Ok(());
+        }
         let now = self.now();
         let deadlines = self.tasks.iter().flat_map(|task| {
             [task.gate.next_deadline(now), task.machine.next_deadline(now)].into_iter().flatten()
@@ -268,12 +302,16 @@ impl World {
         let requests = self.requests.front().map(|(at, _)| at * 1000);
         let asks = (self.ask_at > self.micros).then_some(self.ask_at);
         let next = deadlines.chain(events).chain(faults).chain(requests).chain(asks).min();
+        self.idle.fill(false);
         let Some(next) = next else {
+            if self.idle_rounds < IDLE_ROUNDS_MAX {
+                self.idle_rounds += 1;
+                return Ok(());
+            }
             let flows: Vec<_> = self.tasks.iter().map(|task| (task.flow, &task.blocked)).collect();
             return Err(format!("nobody can go on: {flows:?}"));
         };
         self.micros = self.micros.max(next);
-        self.idle.fill(false);
         Ok(())
     }
 
