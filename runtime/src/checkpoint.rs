@@ -6,6 +6,8 @@ use slackwater_mem::segment::SegmentRef;
 
 mod encoding;
 
+pub use self::encoding::MEMORY_PER_BYTE;
+
 /// Everything that `_metadata` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {

@@ -74,7 +74,7 @@ pub struct Vertex<'a> {
 /// A subtask of a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subtask {
-    /// Its index, below the parallelism; they ascend.
+    /// Its index: they count from 0 to the parallelism.
     pub index: u32,
     /// Whether it had finished before the checkpoint.
     pub is_finished: bool,

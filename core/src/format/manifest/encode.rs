@@ -1,3 +1,5 @@
+use core::ops::Range;
+
 use super::super::segment::{EncodeError, name_len};
 use super::super::sink::{Sink, Summed};
 use super::layouts::{TAG_END, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK, TAG_VERTEX};
@@ -12,14 +14,14 @@ use super::*;
 pub struct ManifestEncoder<S> {
     sink: Summed<S>,
     max_parallelism: u32,
+    /// Subtasks of the vertex in work that are still to come.
+    subtasks_left: Range<u32>,
 }
 
 /// Writes the subtasks of a vertex.
 #[derive(Debug)]
 pub struct VertexEncoder<'e, S> {
     manifest: &'e mut ManifestEncoder<S>,
-    parallelism: u32,
-    subtasks_from: u32,
 }
 
 /// Writes the files and states of a subtask.
@@ -44,28 +46,38 @@ impl<S: Sink> ManifestEncoder<S> {
         check_parallelism("max parallelism", header.max_parallelism, PARALLELISM_MAX)?;
         let raw = ManifestHeaderLayout::new(header, name_len("job name", header.job_name)?);
         let sink = Summed::new(sink, &raw.identity());
-        let mut encoder = Self { sink, max_parallelism: header.max_parallelism };
+        let mut encoder = Self { sink, max_parallelism: header.max_parallelism, subtasks_left: 0..0 };
         encoder.write(raw.as_bytes())?;
         encoder.write(header.job_name.as_bytes())?;
         Ok(encoder)
     }
 
-    /// Writes a vertex; its subtasks come next.
+    /// Writes a vertex; its subtasks come next, all of them.
     ///
     /// # Errors
-    /// The parallelism is 0 or above the maximum, or the sink fails.
+    /// A subtask of the one before is missing, the parallelism is 0 or above the maximum, or the sink fails.
     pub fn vertex(&mut self, vertex: &Vertex<'_>) -> Result<VertexEncoder<'_, S>, EncodeError<S::Error>> {
+        self.end_vertex()?;
         check_parallelism("parallelism", vertex.parallelism, self.max_parallelism)?;
+        self.subtasks_left = 0..vertex.parallelism;
         let raw = VertexElement { parallelism: U32::new(vertex.parallelism) };
         self.element(TAG_VERTEX, [raw.as_bytes(), vertex.uid.as_bytes(), &[]])?;
-        Ok(VertexEncoder { manifest: self, parallelism: vertex.parallelism, subtasks_from: 0 })
+        Ok(VertexEncoder { manifest: self })
+    }
+
+    fn end_vertex(&self) -> Result<(), EncodeError<S::Error>> {
+        if self.subtasks_left.is_empty() {
+            return Ok(());
+        }
+        Err(EncodeError::WrongOrder { what: "every subtask of a vertex is written" })
     }
 
     /// Writes the end: without it the manifest is no manifest. Gives its length, a whole number of blocks.
     ///
     /// # Errors
-    /// The sink fails.
+    /// A subtask of the last vertex is missing, or the sink fails.
     pub fn finish(mut self) -> Result<u64, EncodeError<S::Error>> {
+        self.end_vertex()?;
         self.element(TAG_END, [&[]; 3])?;
         let block = MANIFEST_BLOCK_SIZE as u64;
         let used = self.sink.len().saturating_add(ManifestTail::LEN as u64);
@@ -95,12 +107,11 @@ impl<S: Sink> VertexEncoder<'_, S> {
     /// Writes a subtask; its files and states come next.
     ///
     /// # Errors
-    /// The index is not above the one before and below the parallelism, or the sink fails.
+    /// The index is not the one behind the last and below the parallelism, or the sink fails.
     pub fn subtask(&mut self, subtask: Subtask) -> Result<SubtaskEncoder<'_, S>, EncodeError<S::Error>> {
-        if subtask.index < self.subtasks_from || subtask.index >= self.parallelism {
-            return Err(EncodeError::WrongOrder { what: "subtasks ascend, below the parallelism" });
+        if self.manifest.subtasks_left.next() != Some(subtask.index) {
+            return Err(EncodeError::WrongOrder { what: "subtasks count from 0 to the parallelism" });
         }
-        self.subtasks_from = subtask.index.saturating_add(1);
         let raw = SubtaskElement {
             index: U32::new(subtask.index),
             flags: U16::new(if subtask.is_finished { SUBTASK_FLAG_FINISHED } else { 0 }),

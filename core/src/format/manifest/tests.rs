@@ -38,6 +38,7 @@ fn sample() -> Vec<u8> {
         subtask.state(&empty).unwrap();
     }
     let mut count = manifest.vertex(&Vertex { uid: "count", parallelism: 2 }).unwrap();
+    count.subtask(Subtask { index: 0, is_finished: false }).unwrap();
     let mut subtask = count.subtask(Subtask { index: 1, is_finished: false }).unwrap();
     subtask.segment(&segment("chk-7/3-0.seg")).unwrap();
     subtask.segment(&segment("shared/3-5-0.seg")).unwrap();
@@ -67,9 +68,9 @@ fn a_manifest_is_read_back() {
         assert_eq!((states.len(), subtask.segments().count()), (2, 0));
     }
     let subtasks: Vec<_> = vertices[1].subtasks().collect();
-    let segments: Vec<_> = subtasks[0].segments().collect();
+    let segments: Vec<_> = subtasks[1].segments().collect();
     assert_eq!(segments, [segment("chk-7/3-0.seg"), segment("shared/3-5-0.seg")]);
-    assert_eq!((subtasks.len(), subtasks[0].states().count()), (1, 0));
+    assert_eq!((subtasks.len(), subtasks[1].states().count(), subtasks[0].segments().count()), (2, 0, 0));
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn s25_what_is_not_kept_by_key_lies_in_the_manifest() {
 fn v11_a_subtasks_first_segment_is_new_and_all_of_them_are_its_state() {
     let bytes = sample();
     let view = ManifestView::parse(&bytes).unwrap();
-    let subtask = view.vertices().nth(1).unwrap().subtasks().next().unwrap();
+    let subtask = view.vertices().nth(1).unwrap().subtasks().nth(1).unwrap();
     let lens: Vec<_> = subtask.segments().map(|segment| (segment.file_name, segment.used_len)).collect();
     assert_eq!(lens, [("chk-7/3-0.seg", 8192), ("shared/3-5-0.seg", 8192)]);
 }
@@ -152,13 +153,51 @@ fn the_encoder_refuses_what_the_view_would() {
     let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
     assert!(manifest.vertex(&Vertex { uid: "v", parallelism: 129 }).is_err());
     let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: 2 }).unwrap();
-    assert!(vertex.subtask(Subtask { index: 2, is_finished: false }).is_err());
-    vertex.subtask(Subtask { index: 1, is_finished: false }).unwrap();
-    assert!(vertex.subtask(Subtask { index: 1, is_finished: false }).is_err());
+    assert!(vertex.subtask(Subtask { index: 1, is_finished: false }).is_err(), "not the first");
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: 1 }).unwrap();
+    vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    assert!(vertex.subtask(Subtask { index: 0, is_finished: false }).is_err(), "twice");
+    assert!(vertex.subtask(Subtask { index: 1, is_finished: false }).is_err(), "one too many");
     let mut vertex = manifest.vertex(&Vertex { uid: "w", parallelism: 2 }).unwrap();
     let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
     subtask.state(&InlineState { operator: "o", name: "n", mode: StateMode::Union }).unwrap();
     assert!(subtask.segment(&segment("late.seg")).is_err());
+    assert!(manifest.vertex(&Vertex { uid: "x", parallelism: 1 }).is_err(), "a subtask of `w` is missing");
+    assert!(manifest.finish().is_err(), "a subtask of `w` is missing");
+}
+
+/// A reader makes room for all of them, so a few bytes must not stand for many.
+#[test]
+fn a_vertex_without_all_of_its_subtasks_is_damaged() {
+    for (parallelism, listed) in [(1_u32, 0), (2, 1), (32768, 2), (2, 3)] {
+        let mut bytes = Vec::new();
+        let header = ManifestHeader { max_parallelism: 32768, ..HEADER };
+        let mut manifest = ManifestEncoder::new(&mut bytes, &header).unwrap();
+        let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: listed.max(1) }).unwrap();
+        for index in 0..listed.max(1) {
+            vertex.subtask(Subtask { index, is_finished: false }).unwrap();
+        }
+        manifest.finish().unwrap();
+        let at = ManifestHeaderLayout::LEN + HEADER.job_name.len() + ElementHead::LEN;
+        bytes[at..at + 4].copy_from_slice(&parallelism.to_le_bytes());
+        if listed == 0 {
+            // The end stands where the subtask did.
+            bytes[at + 5..at + 21].fill(0);
+        }
+        sign(&mut bytes);
+        let error = ManifestView::parse(&bytes).unwrap_err();
+        let FormatError::Corrupt { what, .. } = error else { panic!("{error}") };
+        assert!(what.ends_with("subtask") || what.starts_with("subtasks"), "{what}");
+    }
+}
+
+/// Puts the checksum right.
+fn sign(bytes: &mut [u8]) {
+    let (raw, _) = ManifestHeaderLayout::ref_from_prefix(bytes).unwrap();
+    let at = bytes.len() - 8;
+    let sum = raw.identity().checksum(&bytes[..at]);
+    bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
 #[test]

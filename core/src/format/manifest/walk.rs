@@ -120,10 +120,10 @@ pub(super) fn check(bytes: &[u8], base: usize, max_parallelism: u32) -> Result<(
         let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
         let (element, behind) = split(rest, at)?;
         rest = behind;
+        nesting.enter(&element, at)?;
         if matches!(element, Element::End) {
             break;
         }
-        nesting.enter(&element, at)?;
     }
     let at = base.saturating_add(bytes.len().saturating_sub(rest.len()));
     let padding_len = rest.len().saturating_sub(ManifestTail::LEN);
@@ -137,8 +137,8 @@ pub(super) fn check(bytes: &[u8], base: usize, max_parallelism: u32) -> Result<(
 struct Nesting {
     max_parallelism: u32,
     parallelism: u32,
-    /// The lowest index that the next subtask may have.
-    subtasks_from: u32,
+    /// The index of the next subtask.
+    next_subtask: u32,
     /// Depth of elements that may follow.
     depth_max: u8,
     is_behind_state: bool,
@@ -147,6 +147,10 @@ struct Nesting {
 impl Nesting {
     fn enter(&mut self, element: &Element<'_>, at: usize) -> Result<(), FormatError> {
         expect_within("nesting of elements", at, (0, self.depth_max.into()), element.depth().into())?;
+        if element.depth() == 0 {
+            let (expected, found) = (self.parallelism.into(), self.next_subtask.into());
+            expect_eq("subtasks of a vertex", at, expected, found)?;
+        }
         match element {
             Element::Vertex(vertex) => {
                 let parallelism = vertex.parallelism;
@@ -155,9 +159,10 @@ impl Nesting {
                 *self = Self { max_parallelism, parallelism, depth_max: 1, ..Self::default() };
             }
             Element::Subtask(subtask) => {
-                let indices = (self.subtasks_from.into(), u64::from(self.parallelism).saturating_sub(1));
-                expect_within("index of a subtask", at, indices, subtask.index.into())?;
-                self.subtasks_from = subtask.index.saturating_add(1);
+                expect_eq("index of a subtask", at, self.next_subtask.into(), subtask.index.into())?;
+                let last = u64::from(self.parallelism).saturating_sub(1);
+                expect_within("index of a subtask", at, (0, last), subtask.index.into())?;
+                self.next_subtask = subtask.index.saturating_add(1);
                 (self.depth_max, self.is_behind_state) = (2, false);
             }
             Element::Segment(segment) => {
