@@ -2,9 +2,9 @@
 //!
 //! [`SegmentWriter`] is the work of writing one; [`restore_segment`] puts key groups of one into a heap,
 //! [`restore_operator_state`] what is not kept by key of all, and [`verify_segment`] checks every byte of one. These wait for the disk, and take whatever bytes they
-//! find: damage is an error, never a panic, and what they need of memory is at most the length of the file
-//! twice over, the heap's own apart. Of a compressed segment it is that and the frames of a key group besides: 64
-//! KiB for each chunk of it that was sound, and no chunk is shorter than 13 bytes.
+//! find: damage is an error, never a panic, and what they need of memory, the heap's own apart, is at most [`MEMORY_FIXED`]
+//! and [`MEMORY_PER_BYTE`] times the length of the file. Of a compressed segment it is that and the frames of a key group
+//! besides: as many as its index has rows, which have 20 bytes each and have been checked by then.
 
 use std::string::String;
 
@@ -36,6 +36,13 @@ pub use read::read_file;
 pub use restore::{RestoreStats, SegmentRestore, restore_segment};
 pub use verify::{VerifyStats, verify_segment};
 pub use write::SegmentWriter;
+
+/// Bytes of memory that a reader of a segment may take for each byte of it: what it must remember of each record of pages
+/// that are linked, of which three bytes may be one.
+pub const MEMORY_PER_BYTE: usize = 32;
+/// Bytes of memory that a reader of a segment may take whatever its length: blocks of the disk, a chunk, the first block
+/// of the file.
+pub const MEMORY_FIXED: usize = 2 << 20;
 
 /// What a segment is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]

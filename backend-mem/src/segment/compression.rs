@@ -232,8 +232,8 @@ impl fmt::Debug for Decompressor {
 pub(super) type TakeFrames<'t> = dyn FnMut(u64, &[u8]) -> Result<(), RestoreCause> + 't;
 
 /// The frames of a key group of the compressed segment `header`, of which `data` is what is stored: for tools that
-/// read segments by themselves. Memory: 64 KiB at a time for each chunk, which has 13 bytes at least, and is given
-/// back as soon as one of them is not sound.
+/// read segments by themselves. Memory: three times the frames of the chunks that are sound, which are at most those that
+/// `row` says. Whoever does not trust it looks at its index first, which has a row for each frame.
 ///
 /// # Errors
 /// The data is damaged, or the compression is not built in.
