@@ -4,7 +4,7 @@ use slackwater_core::format::segment::{
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use slackwater_mem::segment::decompress_key_group;
 
-use crate::repair;
+use crate::{memory, repair};
 
 /// Bytes that say of which segment a key group is: its compression, its frame size.
 pub(crate) const CHOICE_LEN: usize = 2;
@@ -17,9 +17,11 @@ pub fn chunk(data: &[u8]) {
     let frame_count = repair::chunks(&mut data, &header, 1);
     let row = row(data.len(), frame_count);
     let frames_len = u64::from(frame_count) * header.frame_size();
-    if let Ok(frames) = decompress_key_group(&header, &row, &data) {
+    let sound_len = data.len() / (ChunkHead::LEN + 1) * CHUNK_LEN_MAX;
+    let memory_max = 3 * usize::try_from(frames_len).unwrap_or(usize::MAX).min(sound_len);
+    let decompressed = memory::within("chunks", memory_max, || decompress_key_group(&header, &row, &data));
+    if let Ok(frames) = decompressed {
         assert_eq!(frames.len() as u64, frames_len);
-        assert!(frames.len() <= data.len() / (ChunkHead::LEN + 1) * CHUNK_LEN_MAX, "the stated multiple");
         let chunks = Chunks::new(&data, &header, &row).map(|chunk| chunk.expect("as it was"));
         assert_eq!(chunks.map(|chunk| chunk.raw_len).sum::<usize>(), frames.len());
     }

@@ -19,31 +19,42 @@ use slackwater_core::format::segment::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+mod archive;
 mod chunks;
 pub mod corpus;
+mod folders;
 mod heaps;
 mod manifests;
+mod memory;
+mod payloads;
 mod repair;
 mod seeds;
 mod segments;
+mod usage;
 
 pub use chunks::chunk;
+pub use folders::folder;
 pub use heaps::heap;
 pub use manifests::manifest;
-pub use segments::{segment, verify};
+pub use payloads::payload;
+pub use segments::{operator_state, range, segment, verify};
 
 /// A target's body.
 pub type Body = fn(&[u8]);
 
 /// Every target by name.
 pub const TARGETS: &[(&str, Body)] = &[
-    ("header", header),
     ("chunk", chunk),
-    ("heap", heap),
+    ("folder", folder),
     ("footer", footer),
+    ("header", header),
+    ("heap", heap),
     ("index", index),
     ("manifest", manifest),
+    ("operator_state", operator_state),
     ("page", page),
+    ("payload", payload),
+    ("range", range),
     ("segment", segment),
 ];
 
@@ -51,7 +62,7 @@ pub const TARGETS: &[(&str, Body)] = &[
 pub fn header(data: &[u8]) {
     let mut data = data.to_vec();
     repair::header(&mut data);
-    if let Ok(header) = SegmentHeader::parse(&data) {
+    if let Ok(header) = memory::within("a header", 0, || SegmentHeader::parse(&data)) {
         assert_eq!(Some(header.encode().as_bytes()), data.get(..SegmentHeaderLayout::LEN));
     }
 }
@@ -64,7 +75,7 @@ pub fn footer(data: &[u8]) {
     let Ok(header) = SegmentHeader::parse(header) else { return };
     repair::footer(footer, &header);
     let Some(trailer) = trailer_of(footer, &header) else { return };
-    if let Ok(view) = FooterView::parse(footer, &header, &trailer) {
+    if let Ok(view) = memory::within("a footer", 0, || FooterView::parse(footer, &header, &trailer)) {
         let mut again = Vec::new();
         let mut encoder = FooterEncoder::new(&mut again, &header, &view.totals()).expect("as it was");
         view.key_groups().iter().for_each(|row| encoder.key_group(row).expect("as it was"));
@@ -97,7 +108,7 @@ pub fn index(data: &[u8]) {
     let Ok(header) = SegmentHeader::parse(header) else { return };
     let Ok((row, index)) = KeyGroupRow::mut_from_prefix(rest) else { return };
     repair::index_row(row, index, &header);
-    if let Ok(view) = IndexView::parse(index, &header, row) {
+    if let Ok(view) = memory::within("an index", 0, || IndexView::parse(index, &header, row)) {
         let (mut again, mut row_again) = (Vec::new(), *row);
         let mut encoder = IndexEncoder::new(&mut again, &header, row.key_group.get());
         for section in view.sections() {
@@ -114,8 +125,8 @@ pub fn page(data: &[u8]) {
     let mut data = data.to_vec();
     let log2 = u8::try_from(data.len().trailing_zeros()).unwrap_or(0);
     data.iter_mut().skip(3).take(1).for_each(|field| *field = log2);
-    let Ok(view) = PageView::parse(&data) else { return };
-    let is_sound = view.check().is_ok();
+    let Ok(view) = memory::within("a page", 0, || PageView::parse(&data)) else { return };
+    let is_sound = memory::within("a page", 0, || view.check()).is_ok();
     match view {
         PageView::Hash(page) => {
             let (mut count, mut len) = (0, 0);

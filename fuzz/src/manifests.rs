@@ -1,15 +1,24 @@
+use slackwater::checkpoint::{MEMORY_PER_BYTE, Manifest};
 use slackwater_core::format::EncodeError;
 use slackwater_core::format::manifest::{ManifestEncoder, ManifestView};
 
-use crate::repair;
+use crate::folders::encode_again;
+use crate::{memory, repair};
 
-/// A manifest. Bytes that end early are filled up to a block.
+/// A manifest, as a view and as the runtime has it. Bytes that end early are filled up to a block.
 pub fn manifest(data: &[u8]) {
     let mut data = data.to_vec();
     data.resize(data.len().next_multiple_of(4096), 0);
     repair::manifest(&mut data);
-    if let Ok(view) = ManifestView::parse(&data) {
-        assert_eq!(encode(&view).expect("as it was"), data);
+    let view = memory::within("a view of a manifest", 0, || ManifestView::parse(&data));
+    let memory_max = data.len() * MEMORY_PER_BYTE;
+    let decoded = memory::within("a manifest", memory_max, || Manifest::decode(&data));
+    match (view, decoded) {
+        (Ok(view), Ok(decoded)) => {
+            assert_eq!(encode(&view).expect("as it was"), data);
+            encode_again(&decoded);
+        }
+        (view, decoded) => assert_eq!(view.err(), decoded.err()),
     }
 }
 

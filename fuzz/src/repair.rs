@@ -11,6 +11,10 @@ use slackwater_core::format::segment::{
 use slackwater_mem::segment::decompress_key_group;
 use zerocopy::{FromBytes, IntoBytes};
 
+mod folder;
+
+pub(crate) use folder::{LINKS, MANIFESTS, SEGMENTS, folder};
+
 /// The segment header at the start of `bytes`.
 pub(crate) fn header(bytes: &mut [u8]) {
     let Some(covered) = bytes.get(..SegmentHeaderLayout::LEN - 4).map(<[u8]>::to_vec) else { return };

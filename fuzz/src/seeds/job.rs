@@ -1,0 +1,66 @@
+//! Folders that word counts have left behind, on a disk in memory and virtual time.
+
+use slackwater::Compression;
+use slackwater::ids::CheckpointId;
+use slackwater::word_count::Emit;
+use slackwater_mem::MemDisk;
+
+use super::Seed;
+use crate::archive::{File, files_of, pack};
+use crate::folders::{assemble, drive};
+use crate::repair::{LINKS, MANIFESTS, SEGMENTS};
+
+const ALL: u8 = MANIFESTS | SEGMENTS | LINKS;
+/// Bits of the parallelism that a folder is restored with, and of the output that is asked for.
+const PARALLELISM_2: u8 = 1 << 4;
+const UPDATES: u8 = 1 << 6;
+
+pub(super) fn folders() -> Vec<Seed> {
+    let final_counts = killed(Emit::Final, 1, Compression::None, 3);
+    let updates = killed(Emit::Updates, 1, Compression::Lz4, 2);
+    let mut incomplete = killed(Emit::Final, 1, Compression::Zstd, 2);
+    incomplete.retain(|(path, _)| path != "wordcount/chk-2/_metadata");
+    let mut rotten = updates.clone();
+    let newest = rotten.iter_mut().rev().find(|(path, _)| path.ends_with(".seg"));
+    newest.expect("it has segments").1[4100] ^= 1;
+    let mut foreign = killed(Emit::Final, 2, Compression::None, 1);
+    foreign.retain(|(path, _)| !path.ends_with("0.seg"));
+    foreign.push((String::from("wordcount/chk-7/_metadata"), b"not a manifest".to_vec()));
+    foreign.push((String::from("wordcount/chk-8.old/_metadata"), Vec::new()));
+    vec![
+        ("two-checkpoints", seed(ALL, &final_counts)),
+        ("two-checkpoints-lz4-and-parts", seed(ALL | UPDATES, &updates)),
+        ("newest-incomplete-zstd", seed(ALL | PARALLELISM_2, &incomplete)),
+        ("newest-segment-rotten", seed(UPDATES, &rotten)),
+        ("two-subtasks-and-leftovers", seed(ALL | PARALLELISM_2, &foreign)),
+        ("finished", seed(ALL, &finished())),
+    ]
+}
+
+fn seed(order: u8, files: &[File]) -> Vec<u8> {
+    [&[order], pack(files).as_slice()].concat()
+}
+
+/// What is there when a job dies behind a checkpoint.
+fn killed(emit: Emit, parallelism: u16, compression: Compression, checkpoint: u64) -> Vec<File> {
+    let mut disk = MemDisk::new();
+    let mut job = assemble(disk.clone(), 1, parallelism, emit, compression).expect("a fresh disk");
+    drive(&mut job, 100_000, |last| last >= Some(CheckpointId(checkpoint)));
+    drop(job);
+    files_of(&mut disk, "")
+}
+
+fn finished() -> Vec<File> {
+    let mut disk = MemDisk::new();
+    let mut job = assemble(disk.clone(), 1, 1, Emit::Final, Compression::None).expect("a fresh disk");
+    drive(&mut job, 100_000, |_| false);
+    job.report().expect("it has ended");
+    let mut files = files_of(&mut disk, "");
+    // The last checkpoint is enough.
+    let newest =
+        files.iter().filter(|(path, _)| path.ends_with("_metadata")).map(|(path, _)| path.len()).max();
+    let last = files.iter().rev().find(|(path, _)| path.ends_with("_metadata") && Some(path.len()) == newest);
+    let folder = last.expect("it took one").0.replace("_metadata", "");
+    files.retain(|(path, _)| path.starts_with(&folder) || path.starts_with("out/"));
+    files
+}
