@@ -33,6 +33,8 @@ pub use sink::{Full, Sink};
 
 /// The version of the format this crate writes and the newest it reads.
 pub const VERSION: u16 = 1;
+/// The oldest version that it reads.
+pub const VERSION_MIN: u16 = 1;
 
 /// Every structure of the format with its fields, for tools that describe the files.
 pub const LAYOUTS: &[Layout] = &[

@@ -1,7 +1,7 @@
 //! FORMAT.md says what the code says.
 
-use slackwater_core::format::{LAYOUTS, VERSION, checksum, manifest, page, segment};
-use slackwater_core::key_group::KeyGroup;
+use slackwater_core::format::{LAYOUTS, VERSION, VERSION_MIN, checksum, manifest, page, segment};
+use slackwater_core::key_group::{KeyGroup, MaxParallelism, hash_of_bytes, key_group_of_hash};
 
 const FORMAT_MD: &str = include_str!("../../FORMAT.md");
 
@@ -39,6 +39,7 @@ fn every_structure_has_its_table_and_every_table_is_right() {
 fn every_constant_has_its_value() {
     let expected: &[(&str, u64)] = &[
         ("VERSION", VERSION.into()),
+        ("VERSION_MIN", VERSION_MIN.into()),
         ("PAGE_FORMAT", page::PAGE_FORMAT.into()),
         ("FRAME_SIZE_MIN", page::FRAME_SIZE_MIN as u64),
         ("FRAME_SIZE_MAX", page::FRAME_SIZE_MAX as u64),
@@ -119,4 +120,20 @@ fn a_checksum_is_crc_32_over_the_identity_and_then_the_bytes() {
         )
     });
     assert_eq!(checksum::Identity::new(checksum::PART_TRAILER, 9, 0).checksum(b"block"), crc);
+}
+
+#[test]
+fn keys_have_the_hashes_and_key_groups_of_the_table() {
+    let (_, section) = FORMAT_MD.split_once("| key group of 128 | key group of 196 |\n").unwrap();
+    let rows: Vec<_> = section.lines().skip(1).take_while(|line| line.starts_with('|')).map(cells).collect();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let digits = row[0].trim_matches('`');
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        let key: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+        let hash = hash_of_bytes(&key);
+        let group = |max| key_group_of_hash(hash, MaxParallelism::new(max).unwrap());
+        assert_eq!(row[1], format!("0x{hash:08x}"));
+        assert_eq!([row[2], row[3]], [group(128), group(196)].map(|group| group.to_string()));
+    }
 }

@@ -9,10 +9,10 @@ use core::str;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::VERSION;
 use super::checksum::{Identity, PART_MANIFEST};
 use super::error::{FormatError, corrupt, expect_eq, expect_magic, expect_within, expect_zero};
 use super::layout::layout;
+use super::{VERSION, VERSION_MIN};
 use crate::key_group::{KeyGroup, KeyGroupRange};
 
 mod encode;

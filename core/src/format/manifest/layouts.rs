@@ -138,7 +138,7 @@ impl ManifestHeaderLayout {
         if version > VERSION {
             return Err(FormatError::Unsupported { what: "version of a manifest", value: version.into() });
         }
-        expect_eq("version of a manifest", 8, VERSION.into(), version.into())
+        expect_within("version of a manifest", 8, (VERSION_MIN.into(), VERSION.into()), version.into())
     }
 
     /// Checks the fields and splits the job's name off `rest`.

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::checksum::{Identity, PART_HEADER};
 use super::super::error::{FormatError, corrupt, expect_eq, expect_magic, expect_within, expect_zero};
 use super::super::layout::layout;
-use super::super::{VERSION, page};
+use super::super::{VERSION, VERSION_MIN, page};
 use super::{BLOCK_SIZE_MAX, BLOCK_SIZE_MIN, Compression, SEGMENT_MAGIC};
 use crate::key_group::{KeyGroup, KeyGroupRange};
 
@@ -171,7 +171,7 @@ impl SegmentHeaderLayout {
         if version > VERSION {
             return Err(FormatError::Unsupported { what: "version of a segment", value: u64::from(version) });
         }
-        expect_eq("version of a segment", 8, u64::from(VERSION), u64::from(version))?;
+        expect_within("version of a segment", 8, (VERSION_MIN.into(), VERSION.into()), version.into())?;
         let at = Self::LEN.saturating_sub(4);
         expect_eq("checksum of the segment header", at, u64::from(self.sum()), self.checksum.get().into())?;
         if Compression::from_number(self.compression).is_none() {

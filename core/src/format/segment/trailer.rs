@@ -1,10 +1,10 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::super::VERSION;
 use super::super::checksum::{Identity, PART_TRAILER};
-use super::super::error::{FormatError, corrupt, expect_eq, expect_magic};
+use super::super::error::{FormatError, corrupt, expect_eq, expect_magic, expect_within};
 use super::super::layout::layout;
+use super::super::{VERSION, VERSION_MIN};
 use super::{SegmentHeader, TRAILER_MAGIC};
 
 layout! {
@@ -110,7 +110,7 @@ impl SegmentTrailerLayout {
         if version > VERSION {
             return Err(FormatError::Unsupported { what: "version of a trailer", value: u64::from(version) });
         }
-        expect_eq("version of a trailer", 8, u64::from(VERSION), u64::from(version))?;
+        expect_within("version of a trailer", 8, (VERSION_MIN.into(), VERSION.into()), version.into())?;
         expect_eq("checksum of the trailer", 60, u64::from(self.sum()), self.checksum.get().into())?;
         expect_eq("reserved field of the trailer", 10, 0, u64::from(self.reserved.get()))?;
         expect_eq("reserved field of the trailer", 56, 0, u64::from(self.reserved2.get()))?;
