@@ -25,6 +25,7 @@ pub(crate) const ORDER_LEN: usize = 2;
 pub fn segment(data: &[u8]) {
     let mut file = File::repaired(data);
     let verified = file.verify();
+    assert!(verified.as_ref().err().is_none_or(|error| !error.to_string().is_empty()));
     for frame_size in [file.frame_size(), file.other_frame_size()] {
         let mut heap = file.heap(frame_size, ALL_KEY_GROUPS);
         let restored = file.restore(&mut heap);
