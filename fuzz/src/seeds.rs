@@ -5,6 +5,7 @@ use slackwater_core::format::manifest::{
 };
 use slackwater_core::format::segment::SegmentHeaderLayout;
 
+mod forged;
 mod job;
 mod parts;
 mod payload;
@@ -46,7 +47,8 @@ pub(crate) fn named(target: &str) -> Vec<Seed> {
 
 fn segments() -> Vec<Seed> {
     let made = Content::ALL.map(|(name, content)| (name, segment::of(content).bytes));
-    made.into_iter().chain([("chain-in-a-circle", segment::circle())]).collect()
+    let forged = [("chain-in-a-circle", forged::circle()), ("tiny-records-linked", forged::tiny_records(20))];
+    made.into_iter().chain(forged).collect()
 }
 
 /// Segments with bytes before them.

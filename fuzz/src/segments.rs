@@ -102,7 +102,7 @@ fn entries_in(heap: &mut Heap) -> u64 {
 }
 
 /// A segment on a disk, as `s`, and what a manifest would say of it, were it sound.
-struct File {
+pub(crate) struct File {
     listed: SegmentRef,
     header: Option<SegmentHeader>,
     disk: MemDisk<FrozenRun>,
@@ -116,7 +116,7 @@ impl File {
         Self::new(&data)
     }
 
-    fn new(data: &[u8]) -> Self {
+    pub(crate) fn new(data: &[u8]) -> Self {
         let mut disk = MemDisk::new();
         let mut file = WriteFile::<MemDisk<FrozenRun>, _, _>::new(Names::Final { path: "s" }, data);
         run_to_end(&mut disk, &mut file).expect("a disk of its own");
@@ -146,7 +146,11 @@ impl File {
     }
 
     fn verify(&mut self) -> Result<VerifyStats, RestoreError> {
-        within("a verification", self.memory_max(), || verify_segment(&mut self.disk, "s", &self.listed))
+        within("a verification", self.memory_max(), || self.verify_as_it_is())
+    }
+
+    pub(crate) fn verify_as_it_is(&mut self) -> Result<VerifyStats, RestoreError> {
+        verify_segment(&mut self.disk, "s", &self.listed)
     }
 
     fn restore_by_key(&mut self, heap: &mut Heap) -> Result<RestoreStats, RestoreError> {

@@ -33,7 +33,7 @@ fn no_small_change_of_an_input_fails() {
 }
 
 #[test]
-fn sound_segments_verify_and_a_chain_in_a_circle_does_not() {
+fn sound_segments_verify_and_forged_ones_do_not() {
     let input =
         |name: &str| std::fs::read(format!("{}/corpus/segment/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     assert_eq!(slackwater_fuzz::verify(&input("no-entries")).unwrap().entries, 0);
@@ -42,4 +42,6 @@ fn sound_segments_verify_and_a_chain_in_a_circle_does_not() {
     }
     let error = slackwater_fuzz::verify(&input("chain-in-a-circle")).unwrap_err().to_string();
     assert!(error.contains("page that two others refer to"), "{error}");
+    let error = slackwater_fuzz::verify(&input("tiny-records-linked")).unwrap_err().to_string();
+    assert!(error.contains("records of one key"), "{error}");
 }

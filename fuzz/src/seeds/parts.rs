@@ -15,7 +15,7 @@ fn part(bytes: &[u8], from: u64, len: u64) -> &[u8] {
     &bytes[from..from + usize::try_from(len).expect("small")]
 }
 
-fn split(bytes: &[u8]) -> (SegmentHeader, SegmentTrailer, &[u8]) {
+pub(super) fn split(bytes: &[u8]) -> (SegmentHeader, SegmentTrailer, &[u8]) {
     let header = SegmentHeader::parse(bytes).expect("sound");
     let trailer = SegmentTrailer::parse(bytes, bytes.len() as u64).expect("sound");
     (header, trailer, part(bytes, trailer.footer_offset, trailer.footer_len))

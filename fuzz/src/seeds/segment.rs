@@ -1,7 +1,6 @@
 //! Segments with small frames, written by the real writer.
 
 use slackwater_core::durable::run_to_end;
-use slackwater_core::format::page::PageView;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 use slackwater_mem::heap::hash_key;
 use slackwater_mem::segment::{Compression, SegmentRef, SegmentSpec, SegmentWriter, read_file};
@@ -10,7 +9,7 @@ use slackwater_mem::{
     SplitList, UnionList,
 };
 
-use crate::{repair, segments};
+use crate::segments;
 
 const HASH_SEED: u64 = 1;
 const KEY_GROUPS: u16 = 3;
@@ -37,6 +36,8 @@ pub(super) enum Content {
     Hints,
     /// A key group of more than a chunk.
     Long,
+    /// As many records as a page can have: see [`super::forged::tiny_records`].
+    Tiny,
 }
 
 impl Content {
@@ -53,7 +54,7 @@ impl Content {
 
     const fn compression(self) -> Compression {
         match self {
-            Self::Empty | Self::EveryKind | Self::Linked | Self::Hints => Compression::None,
+            Self::Empty | Self::EveryKind | Self::Linked | Self::Hints | Self::Tiny => Compression::None,
             Self::EveryKindLz4 | Self::Incompressible => Compression::Lz4,
             Self::EveryKindZstd | Self::Long => Compression::Zstd,
         }
@@ -61,7 +62,11 @@ impl Content {
 }
 
 pub(super) fn of(content: Content) -> Made {
-    let frame_size = if matches!(content, Content::Hints) { 1024 } else { 256 };
+    let frame_size = match content {
+        Content::Hints => 1024,
+        Content::Tiny => 512,
+        _ => 256,
+    };
     let mut heap = heap(frame_size);
     match content {
         Content::Empty => every_kind(&mut heap, 0),
@@ -70,6 +75,7 @@ pub(super) fn of(content: Content) -> Made {
         Content::Linked => linked(&mut heap),
         Content::Hints => ordered(&mut heap, 60),
         Content::Long => long(&mut heap),
+        Content::Tiny => tiny(&mut heap),
     }
     write(&mut heap, content.compression())
 }
@@ -145,6 +151,12 @@ fn long(heap: &mut Heap) {
     heap.put(state, KeyGroup(0), b"key", &vec![7; 66_000]).expect("room for it");
 }
 
+fn tiny(heap: &mut Heap) {
+    let (key, value) = (CodecId::fixed("u8", 1, 1), CodecId::fixed("unit", 1, 0));
+    let state = heap.register("count", "tiny", key, value).expect("room for it");
+    (0..190).for_each(|key| heap.put(state, KeyGroup(0), &[key], &[]).expect("room for it"));
+}
+
 /// Keys whose hashes begin with as many zeros as no directory of few pages tells apart.
 fn linked(heap: &mut Heap) {
     let state = heap.register("count", "alike", BYTES, BYTES).expect("room for it");
@@ -167,17 +179,4 @@ fn write(heap: &mut Heap, compression: Compression) -> Made {
     run_to_end(&mut disk, &mut writer).expect("a disk of its own");
     let listed = writer.result().expect("at its end").clone().expect("a disk without limits");
     Made { bytes: read_file(&mut disk, "s", 1 << 20).expect("just written"), listed }
-}
-
-/// A segment whose chains lead from each page to the page itself: a reader that believed their lengths and
-/// links would go round and fill its memory.
-pub(super) fn circle() -> Vec<u8> {
-    let mut bytes = of(Content::EveryKind).bytes;
-    for frame in bytes.chunks_mut(256) {
-        if matches!(PageView::parse(frame), Ok(PageView::Overflow(_))) {
-            frame.copy_within(24..28, 64);
-        }
-    }
-    repair::segment(&mut bytes).expect("it has the shape of a segment");
-    bytes
 }

@@ -120,6 +120,14 @@ fn is_same(one: &Content<'_>, other: &Content<'_>) -> bool {
     }
 }
 
+/// Makes room for so many more, and not for twice as many as before: the pages may be forged, and while memory is moved there
+/// is both.
+fn make_room<T>(items: &mut Vec<T>, more: usize) {
+    if items.capacity() - items.len() < more {
+        items.reserve_exact(more.max(items.len() / 4));
+    }
+}
+
 fn is_hash_page(row: &IndexRow) -> bool {
     matches!(u16::from(row.kind), PAGE_TYPE_HASH | PAGE_TYPE_HASH_FIXED)
 }
@@ -243,6 +251,7 @@ impl<'a, F: Fn(&IndexRow) -> CheckedPage<'a>> SectionPages<'a, F> {
             let is_alone = next == 0 && core::ptr::eq(row, first);
             if has_chains || !is_alone {
                 let before = keys.len();
+                make_room(&mut keys, page.count());
                 keys.extend(page.places().map(|place| (hasher.of_content(&place.key), place.key)));
                 for place in page.places().filter(|_| has_chains) {
                     self.check_chain(row, &place.value, None, &mut buf)?;
