@@ -52,6 +52,16 @@ impl Content {
         ("two-chunks", Self::Long),
     ];
 
+    const fn frame_size(self) -> u32 {
+        if matches!(self, Self::Hints) {
+            1024
+        } else if matches!(self, Self::Tiny) {
+            512
+        } else {
+            256
+        }
+    }
+
     const fn compression(self) -> Compression {
         match self {
             Self::Empty | Self::EveryKind | Self::Linked | Self::Hints | Self::Tiny => Compression::None,
@@ -62,12 +72,7 @@ impl Content {
 }
 
 pub(super) fn of(content: Content) -> Made {
-    let frame_size = match content {
-        Content::Hints => 1024,
-        Content::Tiny => 512,
-        _ => 256,
-    };
-    let mut heap = heap(frame_size);
+    let mut heap = heap(content.frame_size());
     match content {
         Content::Empty => every_kind(&mut heap, 0),
         Content::EveryKind | Content::EveryKindLz4 | Content::EveryKindZstd => every_kind(&mut heap, 24),
