@@ -25,7 +25,7 @@ const TEXT: &str = "ebb flood slack ebb ebb\nneap spring a-word-that-is-longer-t
 /// From one checkpoint to the next.
 const INTERVAL_MS: u64 = 10;
 /// Rounds of all actors that a restored job is let run for.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 24;
 
 type Disk = MemDisk<FrozenRun>;
 
