@@ -1,8 +1,8 @@
-//! Fuzzes [`slackwater_fuzz::range`]; without a fuzzer, replays its corpus.
+//! Fuzzes [`slackwater_fuzz::range`]; without a fuzzer, replays its corpus or the files that are named.
 #![cfg_attr(fuzzing, no_main)]
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| slackwater_fuzz::range(data));
 #[cfg(not(fuzzing))]
 fn main() {
-    slackwater_fuzz::corpus::replay("range");
+    slackwater_fuzz::corpus::main("range");
 }

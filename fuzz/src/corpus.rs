@@ -26,6 +26,18 @@ pub fn replay(target: &str) -> usize {
     inputs.len()
 }
 
+/// Runs a target over the files that the command line names, over its corpus if there are none: what its program does
+/// without a fuzzer.
+pub fn main(target: &str) {
+    let inputs: Vec<Vec<u8>> = std::env::args_os().skip(1).filter_map(|path| fs::read(path).ok()).collect();
+    if inputs.is_empty() {
+        replay(target);
+    }
+    for (_, body) in TARGETS.iter().filter(|(name, _)| *name == target) {
+        inputs.iter().for_each(|input| body(input));
+    }
+}
+
 /// Writes the seeds of every target anew.
 ///
 /// # Errors
