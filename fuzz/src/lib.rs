@@ -4,13 +4,8 @@
 //! A decoder's body first repairs the checksums, as far as the bytes have the shape for it: nearly all that lies
 //! behind a checksum would never be reached otherwise. What a decoder accepts must encode to the same bytes.
 //!
-//! ```text
-//! cargo install cargo-fuzz
-//! mkdir -p target/fuzz-corpus/segment
-//! RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir fuzz --target-dir target/fuzz segment \
-//!     target/fuzz-corpus/segment fuzz/corpus/segment -- -max_total_time=30 -malloc_limit_mb=256
-//! ```
-//! New inputs go to the first folder; `fuzz/corpus` is read only.
+//! An allocator that counts holds the decoders to the memory that FORMAT.md states. CONTRIBUTING.md says how to run the
+//! targets, and how a finding becomes an entry of the corpus.
 
 use slackwater_core::format::page::PageView;
 use slackwater_core::format::segment::{
