@@ -59,10 +59,12 @@ fn verify(disk: &mut Disk, found: &Found, memory_max: usize) {
         let manifest = read_manifest(disk, JOB, id).expect("a disk in memory");
         let complaints = match &manifest {
             None => vec![String::from("it is incomplete")],
-            Some(Err(reason)) => vec![reason.clone()],
+            Some(Err(reason)) => vec![reason.to_string()],
             Some(Ok(manifest)) => {
                 encode_again(manifest);
-                memory::within("a verification", memory_max, || verify_segments(disk, JOB, manifest))
+                let verify = || verify_segments(disk, JOB, manifest);
+                let complaints = memory::within("a verification", memory_max, verify);
+                complaints.iter().map(ToString::to_string).collect()
             }
         };
         let is_newest = found.newest.as_ref().is_some_and(|newest| newest.id == id);
