@@ -291,7 +291,7 @@ fn the_golden_checkpoint_holds_what_its_listing_says() {
     let found = find(&mut disk, "job").unwrap();
     assert_eq!((found.passed_over.len(), &found.retained), (0, &vec![CHECKPOINT]));
     let manifest = found.newest.unwrap();
-    assert_eq!(verify_segments(&mut disk, "job", &manifest), Vec::<String>::new());
+    assert!(verify_segments(&mut disk, "job", &manifest).is_empty());
     assert!(listing() == listing_of(&manifest), "the listing is another");
     // What a compressor makes of the same bytes may change.
     let plain = format!("job/chk-{CHECKPOINT}/0-1.seg");
