@@ -10,6 +10,7 @@ use slackwater_core::coordinator::{
 };
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
+use slackwater_core::reason::FailureReason;
 use slackwater_core::time::{Millis, Now};
 
 use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
@@ -69,6 +70,8 @@ pub(crate) struct CoordinatorActor {
     /// The newest error of the disk, for the one line that the user sees.
     cause: Option<DiskError>,
     last_failed: Option<CheckpointId>,
+    /// A checkpoint has failed since the last one that completed.
+    is_failing: bool,
     /// When to ask again for the last checkpoint.
     ask_again_at: Option<Millis>,
 }
@@ -120,6 +123,7 @@ impl CoordinatorActor {
             end: End::Far,
             cause: None,
             last_failed: None,
+            is_failing: false,
             ask_again_at: None,
         })
     }
@@ -225,6 +229,7 @@ impl CoordinatorActor {
             leaving = self.retention.completed(id)?;
         }
         self.shared.checkpoint_completed(id);
+        (self.is_failing, self.cause) = (false, None);
         self.tell_machine(now, CoordinatorEvent::Stored { id, subsumed: leaving.subsumed })?;
         leaving.deletions.into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
         Ok(())
@@ -279,8 +284,9 @@ impl CoordinatorActor {
                 self.pending.remove(&id);
                 self.tell_machine(now, CoordinatorEvent::CleaningEnded)?;
             }
-            CoordinatorAction::RequestFailed { request, id, .. } => {
+            CoordinatorAction::RequestFailed { request, id, reason } => {
                 self.last_failed = id.or(self.last_failed);
+                self.note_failure(reason);
                 self.on_request_failed(now, request);
             }
             CoordinatorAction::RequestRefused { request, .. } => self.on_request_failed(now, request),
@@ -298,6 +304,14 @@ impl CoordinatorActor {
             | CoordinatorAction::CloseHooks => {}
         }
         Ok(())
+    }
+
+    /// One sentence for any number of failures in a row, should the job outlive them.
+    fn note_failure(&mut self, reason: FailureReason) {
+        if reason.counts() && !std::mem::replace(&mut self.is_failing, true) {
+            let error = JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause };
+            self.shared.note(format!("{error}; the job went on"));
+        }
     }
 
     fn on_request_failed(&mut self, now: Now, request: Option<RequestToken>) {

@@ -14,8 +14,7 @@ use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::SegmentWriter;
 
 use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
-use crate::blocking::Blocking;
-use crate::files::{BlockingFiles, FileEvent, FileRequest, FileTicket};
+use crate::files::{FileEvent, FileRequest, FileTicket};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::paths;
 use crate::shared::Shared;
@@ -188,11 +187,15 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
     fn delete(&mut self, id: CheckpointId) {
         let folder = self.checkpoint_folder(id);
         // Deleting waits for one look into the folder: files of aborted attempts are on no list.
-        let entries = match Blocking::new(&mut self.disk).list(&folder) {
-            Ok(entries) => entries,
+        let mut names = Vec::new();
+        match self.disk.list(&folder, &mut |entry| names.push(entry.name.to_owned())) {
+            Ok(()) => names.sort(),
+            // A checkpoint that failed before it had a folder.
+            Err(error) if error.errno == DiskError::NOT_FOUND => {
+                return self.coordinator.send(CoordinatorMail::Deleted(id, Ok(())));
+            }
             Err(error) => return self.coordinator.send(CoordinatorMail::Deleted(id, Err(error))),
-        };
-        let names = entries.into_iter().map(|entry| entry.name).collect();
+        }
         let orders = deletion(&self.folder, &folder, names);
         self.start(Running::Deletion(id, Sequence::new(orders)));
     }
