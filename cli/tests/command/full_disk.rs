@@ -7,23 +7,30 @@ use std::process::Command;
 
 use crate::support::{Place, has_uring, is_root, stopped, text};
 
-/// A small file system of its own, taken down at the end.
-struct Mount(PathBuf);
+/// A file system of its own, taken down at the end.
+pub(crate) struct Mount(PathBuf);
 
 impl Mount {
-    /// None where that is not possible; says so.
+    /// 16 MiB of ext4. None where that is not possible; says so.
     fn new(place: &Place, options: &str) -> Option<Self> {
-        let (image, folder) = (place.path("image"), place.path("mount"));
-        File::create(&image).unwrap().set_len(16 << 20).unwrap();
-        fs::create_dir(&folder).unwrap();
+        Self::made(place, &["mkfs.ext4", "-q", "-F"], 16 << 20, &place.path("mount"), options)
+    }
+
+    /// One that a program makes in so many bytes, on a folder which is made. None where that is not possible; says
+    /// so, and fails if `REQUIRE_MOUNT` is set.
+    pub(crate) fn made(place: &Place, make: &[&str], len: u64, folder: &Path, options: &str) -> Option<Self> {
+        let image = place.path("image");
+        File::create(&image).unwrap().set_len(len).unwrap();
+        fs::create_dir(folder).unwrap();
         let run = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
         let is_up = is_root()
-            && run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))
-            && run(Command::new("mount").args(["-o", options]).arg(&image).arg(&folder));
+            && run(Command::new(make[0]).args(&make[1..]).arg(&image))
+            && run(Command::new("mount").args(["-o", options]).arg(&image).arg(folder));
         if !is_up {
-            eprintln!("skipped: no file system can be mounted here");
+            assert!(std::env::var_os("REQUIRE_MOUNT").is_none(), "{} or the mount does not work", make[0]);
+            eprintln!("skipped: {} or the mount does not work", make[0]);
         }
-        is_up.then_some(Self(folder))
+        is_up.then(|| Self(folder.to_owned()))
     }
 }
 
