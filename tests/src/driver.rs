@@ -23,6 +23,7 @@ pub struct Driver {
     micros: u64,
     steps: u64,
     steps_max: u64,
+    waits_for_disk: bool,
 }
 
 struct Slot {
@@ -64,7 +65,14 @@ impl Driver {
     #[must_use]
     pub fn new(seed: u64, steps_max: u64, actors: Vec<Box<dyn Actor>>) -> Self {
         let slots = actors.into_iter().map(Slot::new).collect();
-        Self { slots, rng: Rng::new(seed), micros: 0, steps: 0, steps_max }
+        Self { slots, rng: Rng::new(seed), micros: 0, steps: 0, steps_max, waits_for_disk: false }
+    }
+
+    /// On a real disk: an actor that has nothing but the disk to wait for does, in no virtual time, instead of
+    /// being asked again and again.
+    #[must_use]
+    pub fn waiting_for_disk(self) -> Self {
+        Self { waits_for_disk: true, ..self }
     }
 
     /// What the virtual clocks say.
@@ -103,7 +111,12 @@ impl Driver {
         slot.woken.0.store(false, Ordering::Relaxed);
         slot.rest = match slot.actor.step(now) {
             Step::Progress => Rest::Ready,
-            Step::Parked(parked) => Rest::Parked(parked),
+            Step::Parked(parked) => {
+                if self.waits_for_disk && parked.on == ParkedOn::Disk {
+                    slot.actor.wait_for_disk();
+                }
+                Rest::Parked(parked)
+            }
             Step::Finished => Rest::Finished,
         };
     }
@@ -142,7 +155,7 @@ impl Slot {
         Self { actor, woken, rest: Rest::Ready }
     }
 
-    /// A simulated disk always has something for whoever waits for it.
+    /// A simulated disk always has something for whoever waits for it, and so has one that was waited for.
     fn is_ready(&self, now: Millis) -> bool {
         match self.rest {
             Rest::Ready => true,
