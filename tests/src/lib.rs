@@ -3,6 +3,7 @@
 pub mod apart;
 pub mod driver;
 pub mod file_system;
+pub mod fuse_log;
 pub mod rng;
 pub mod sim_disk;
 pub mod sim_job;

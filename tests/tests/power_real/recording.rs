@@ -1,0 +1,121 @@
+//! A job on a file system of which every write and flush is logged.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use slackwater::word_count::Emit;
+use slackwater_core::time::Millis;
+use slackwater_tests::fuse_log::{Cut, Log, LoggedImage};
+use slackwater_tests::sim_job::{RunEnd, SimJob};
+
+use crate::Setting;
+use crate::disks::Sync;
+
+/// Seed of the job; what the kernel does in between differs each time.
+const SEED: u64 = 1;
+/// Enough for more checkpoints than the first two runs take.
+const TEXT_LEN: usize = 24_000;
+/// Checkpoints after which the first two runs are killed, in the middle of the next.
+const CHECKPOINTS: u64 = 3;
+const STEPS_MORE: u32 = 60;
+/// Runs of the job until it is through.
+pub(crate) const RUNS: usize = 3;
+
+/// What happened to a file system's image while the job ran on it.
+pub(crate) struct Recording {
+    pub(crate) log: Log,
+    /// Where the log lies.
+    path: PathBuf,
+}
+
+impl Recording {
+    /// Runs the job so many times, with one kind of sync left out if asked; each completion that is announced is a
+    /// mark.
+    pub(crate) fn make(place: &Path, setting: Setting, missing: Option<Sync>, runs: usize) -> Self {
+        let file_system = setting.file_system;
+        let [image, served, mounted, log] = ["base", "served", "mounted", "log"].map(|name| place.join(name));
+        file_system.make(&image, file_system.small_len()).unwrap();
+        fs::create_dir_all(&served).unwrap();
+        let mut program = Command::new(env::current_exe().unwrap());
+        program.args(["--exact", "the_image_server"]);
+        let logged = LoggedImage::new(&image, &served, &log, program).unwrap();
+        let mount = file_system.mount(&logged.image(), &mounted, "").unwrap();
+        let mut job = job();
+        (1..=runs).for_each(|number| run(number, &mut job, &mounted, &logged, setting, missing));
+        drop(mount);
+        Self { log: logged.end().unwrap().never_torn(file_system.never_torn()), path: log }
+    }
+
+    /// A recording that was kept.
+    pub(crate) fn read(log: &Path, setting: Setting) -> Self {
+        Self {
+            log: Log::read(log).unwrap().never_torn(setting.file_system.never_torn()),
+            path: log.to_owned(),
+        }
+    }
+
+    /// Copies the log to where it outlives the test.
+    pub(crate) fn keep(&self, name: &str) -> PathBuf {
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.log"));
+        if self.path != kept {
+            fs::copy(&self.path, &kept).unwrap();
+        }
+        kept
+    }
+
+    /// All flushes from the first on, with so many samples where something was written until the next.
+    pub(crate) fn cuts(&self, samples: u64) -> Vec<Cut> {
+        let cuts = |flush| {
+            let samples = if self.log.unflushed(flush) > 0 { samples.max(1) } else { 1 };
+            (0..samples).map(move |sample| Cut { flush, sample })
+        };
+        (0..self.log.flushes()).flat_map(cuts).collect()
+    }
+
+    /// How many completions were announced.
+    pub(crate) fn announced(&self) -> usize {
+        let end = Cut { flush: self.log.flushes().saturating_sub(1), sample: 0 };
+        self.log.cut(end).1.len()
+    }
+}
+
+/// The job that was recorded, for a start that is none of those recorded. It takes a last checkpoint, and hardly
+/// another before.
+pub(crate) fn job_after() -> SimJob {
+    let mut job = job().every(Millis(500));
+    job.skip_starts(RUNS as u64);
+    job
+}
+
+fn job() -> SimJob {
+    SimJob::new(SEED, Emit::Updates).over(TEXT_LEN)
+}
+
+fn run(
+    number: usize,
+    job: &mut SimJob,
+    root: &Path,
+    logged: &LoggedImage,
+    setting: Setting,
+    missing: Option<Sync>,
+) {
+    let (mut announced, mut steps_more) = (None, STEPS_MORE);
+    let run = setting.backend.run(root, missing, job, &mut |progress| {
+        if progress.last_checkpoint > announced {
+            announced = progress.last_checkpoint;
+            logged.mark(announced.map_or(0, |id| id.0)).unwrap();
+        }
+        let is_due = number < RUNS && progress.checkpoints_completed >= CHECKPOINTS;
+        steps_more -= u32::from(is_due);
+        steps_more == 0
+    });
+    let run = run.unwrap();
+    let is_as_planned = match run.end {
+        RunEnd::Finished => number == RUNS,
+        RunEnd::Stopped => number < RUNS,
+        RunEnd::PowerCut | RunEnd::Failed(_) => false,
+    };
+    assert!(is_as_planned, "run {number}: {run:?}");
+}
