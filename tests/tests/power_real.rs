@@ -5,8 +5,8 @@
 //! recoveries. On each image the newest checkpoint that was announced, or a newer one, must be found; all
 //! that is retained must be whole; and the job that goes on must end with the exact output.
 //!
-//! `SLACKWATER_POWER_SAMPLES=20` tries more images for each flush. A failure keeps the log and prints how to
-//! try its one image again.
+//! `SLACKWATER_POWER_SAMPLES=20` tries more images for each flush, `SLACKWATER_POWER_SEED=7` another job, killed at
+//! other moments. A failure keeps the log and prints how to try its one image again.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::env;
@@ -27,7 +27,7 @@ mod recording;
 mod trial;
 
 use disks::{Backend, Sync};
-use recording::{RUNS, Recording};
+use recording::{RUNS, Recording, seed};
 use trial::Trials;
 
 /// Images for each flush after which something was written, unless the environment says otherwise.
@@ -96,16 +96,21 @@ fn survives(test: &str, setting: Setting) {
         );
         let cuts = cuts(&recording);
         let (flushes, announced) = (recording.log.flushes(), recording.announced());
-        say(&format!("# {setting:?}: {} images, {flushes} flushes, {announced} checkpoints", cuts.len()));
+        let Setting { backend, file_system } = setting;
+        say(&format!(
+            "# {backend:?} on {file_system:?}: {} images, {flushes} flushes, {announced} checkpoints",
+            cuts.len()
+        ));
         if let Some((Cut { flush, sample }, why)) =
             (Trials { recording: &recording, setting, place }).run(&cuts)
         {
             let log = recording.keep(test);
             panic!(
                 "{why}\nafter flush {flush}, sample {sample}; try it again with: SLACKWATER_POWER_LOG={} \
-                 SLACKWATER_POWER_FLUSH={flush} SLACKWATER_POWER_SAMPLE={sample} cargo test -p slackwater-tests \
-                 --test power_real {test}",
-                log.display()
+                 SLACKWATER_POWER_SEED={} SLACKWATER_POWER_FLUSH={flush} SLACKWATER_POWER_SAMPLE={sample} \
+                 cargo test -p slackwater-tests --test power_real {test}",
+                log.display(),
+                seed(),
             );
         }
     });

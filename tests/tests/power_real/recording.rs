@@ -8,18 +8,17 @@ use std::process::Command;
 use slackwater::word_count::Emit;
 use slackwater_core::time::Millis;
 use slackwater_tests::fuse_log::{Cut, Log, LoggedImage};
+use slackwater_tests::rng::Rng;
 use slackwater_tests::sim_job::{RunEnd, SimJob};
 
 use crate::Setting;
 use crate::disks::Sync;
 
-/// Seed of the job; what the kernel does in between differs each time.
-const SEED: u64 = 1;
 /// Enough for more checkpoints than the first two runs take.
 const TEXT_LEN: usize = 24_000;
 /// Checkpoints after which the first two runs are killed, in the middle of the next.
 const CHECKPOINTS: u64 = 3;
-const STEPS_MORE: u32 = 60;
+const STEPS_MORE_MAX: u64 = 120;
 /// Runs of the job until it is through.
 pub(crate) const RUNS: usize = 3;
 
@@ -90,7 +89,12 @@ pub(crate) fn job_after() -> SimJob {
 }
 
 fn job() -> SimJob {
-    SimJob::new(SEED, Emit::Updates).over(TEXT_LEN)
+    SimJob::new(seed(), Emit::Updates).over(TEXT_LEN)
+}
+
+/// Seed of the job and of the moments at which it is killed; what the kernel does in between differs each time.
+pub(crate) fn seed() -> u64 {
+    crate::number("SLACKWATER_POWER_SEED").unwrap_or(1)
 }
 
 fn run(
@@ -101,14 +105,15 @@ fn run(
     setting: Setting,
     missing: Option<Sync>,
 ) {
-    let (mut announced, mut steps_more) = (None, STEPS_MORE);
+    let mut steps_more = 1 + Rng::new(seed() ^ ((number as u64) << 32)).below(STEPS_MORE_MAX);
+    let mut announced = None;
     let run = setting.backend.run(root, missing, job, &mut |progress| {
         if progress.last_checkpoint > announced {
             announced = progress.last_checkpoint;
             logged.mark(announced.map_or(0, |id| id.0)).unwrap();
         }
         let is_due = number < RUNS && progress.checkpoints_completed >= CHECKPOINTS;
-        steps_more -= u32::from(is_due);
+        steps_more -= u64::from(is_due);
         steps_more == 0
     });
     let run = run.unwrap();
