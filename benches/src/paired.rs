@@ -52,6 +52,13 @@ impl Paired {
         Ok(paired)
     }
 
+    /// The same blocks in another unit.
+    #[must_use]
+    pub fn map(&self, unit: impl Fn(f64) -> f64) -> Self {
+        let all = |blocks: &[f64]| blocks.iter().map(|block| unit(*block)).collect();
+        Self { ours: all(&self.ours), theirs: all(&self.theirs) }
+    }
+
     /// Our blocks.
     #[must_use]
     pub fn ours(&self) -> Quartiles {

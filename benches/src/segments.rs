@@ -7,15 +7,14 @@ use slackwater::blocking::Blocking;
 use slackwater::files::BlockingFiles;
 use slackwater_core::durable::{Disk, run_to_end};
 use slackwater_core::ids::CheckpointId;
-use slackwater_core::key_group::key_group_of_hash;
 use slackwater_mem::segment::{
-    Compression, SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment,
+    Compression, SegmentRef, SegmentRestore, SegmentSpec, SegmentWriter, restore_segment, verify_segment,
 };
-use slackwater_mem::{Codec, FrozenRun, Plain, Snapshot};
+use slackwater_mem::{FrozenRun, Snapshot};
 
 use crate::Failed;
 use crate::stopwatch::Stopwatch;
-use crate::subject::{SampleValue, Shape, Subject, key, max_parallelism};
+use crate::subject::{SampleValue, Shape, Subject, key_group, max_parallelism};
 
 /// Segments in the root of a disk.
 #[derive(Debug)]
@@ -100,14 +99,22 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
         let mut subject = Subject::<V>::empty(shape)?;
         let (path, groups) = (&segment.file_name, max_parallelism().all_key_groups());
         let mut restore = SegmentRestore::open(&mut self.disk, path, segment, groups, &mut subject.heap)?;
-        let group = key_group_of_hash(Plain::<u64>::key_group_hash(&key(number)), max_parallelism());
-        restore.key_group_now(&mut self.disk, &mut subject.heap, group)?;
+        restore.key_group_now(&mut self.disk, &mut subject.heap, key_group(number))?;
         black_box(subject.read(number)?);
         let first_lookup = stopwatch.elapsed();
         while !restore.is_done() {
             restore.step(&mut self.disk, &mut subject.heap)?;
         }
         Ok((first_lookup, stopwatch.elapsed()))
+    }
+
+    /// Reads and checks every byte of a segment.
+    ///
+    /// # Errors
+    /// It is damaged, or cannot be read.
+    pub fn verify(&mut self, segment: &SegmentRef) -> Result<(), Failed> {
+        verify_segment(&mut self.disk, &segment.file_name, segment)?;
+        Ok(())
     }
 
     /// Removes a segment, so that the next one finds the disk as this one did.

@@ -1,7 +1,9 @@
-//! The only place of this crate that reads a clock.
+//! The only place of this crate that reads clocks.
 #![expect(clippy::disallowed_methods, reason = "measuring is what this crate is for")]
 
 use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Measures how long something takes.
 #[derive(Clone, Copy, Debug)]
@@ -29,4 +31,12 @@ impl Stopwatch {
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
+}
+
+/// Processor time that all threads of this process have used, the kernel's part included.
+#[must_use]
+pub fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }

@@ -1,6 +1,7 @@
 //! Which disk a measurement writes to.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -58,6 +59,24 @@ impl Storage {
             Self::Mem => what.run(MemDisk::new()),
             Self::Mmap | Self::Auto => what.run(MmapDisk::new(root)?),
         }
+    }
+}
+
+impl Storage {
+    /// The same for a bench or a test. Without io_uring it is left out, with a word on standard error; the variable
+    /// `REQUIRE_URING` makes that an error.
+    ///
+    /// # Errors
+    /// As [`Storage::with_disk`].
+    pub fn with_disk_if_any<W: OnDisk>(self, root: &Path, what: W) -> Result<Option<W::Output>, Failed> {
+        if self == Self::Uring
+            && std::env::var_os("REQUIRE_URING").is_none()
+            && let Err(reason) = uring(root)
+        {
+            writeln!(io::stderr(), "{self} is left out: {reason}")?;
+            return Ok(None);
+        }
+        self.with_disk(root, what).map(Some)
     }
 }
 

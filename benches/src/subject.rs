@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use slackwater_core::key_group::MaxParallelism;
+use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash};
 use slackwater_mem::{Bytes, Codec, Decode, Heap, HeapOptions, Plain, StateError, ValueState};
 
 use crate::stopwatch::Stopwatch;
@@ -104,6 +104,21 @@ impl<V: SampleValue> Subject<V> {
         Ok(subject)
     }
 
+    /// The same, filled one key group after the other: so pages of a key group lie one behind the other in memory,
+    /// as they do after a restore.
+    ///
+    /// # Errors
+    /// As for [`Subject::empty`].
+    pub fn filled_by_key_group(shape: Shape) -> Result<Self, StateError> {
+        let mut subject = Self::empty(shape)?;
+        let mut numbers: Vec<u32> = (0..shape.keys).collect();
+        numbers.sort_by_cached_key(|number| key_group(*number).0);
+        for number in numbers {
+            subject.put(number)?;
+        }
+        Ok(subject)
+    }
+
     /// How much state there is, or will be.
     #[must_use]
     pub const fn shape(&self) -> Shape {
@@ -170,6 +185,12 @@ pub fn max_parallelism() -> MaxParallelism {
 #[must_use]
 pub const fn key(number: u32) -> <Plain<u64> as Codec>::Item {
     mix(number as u64)
+}
+
+/// The key group of a number.
+#[must_use]
+pub fn key_group(number: u32) -> KeyGroup {
+    key_group_of_hash(Plain::<u64>::key_group_hash(&key(number)), max_parallelism())
 }
 
 /// Room for half-full pages and for a copy of every one of them.

@@ -10,11 +10,14 @@ use tempfile::TempDir;
 
 use slackwater_benches::storage::Storage;
 
+mod beside;
 mod busy;
 mod heap;
 mod job;
 mod lines;
 mod ratios;
+mod snapshot;
+mod table;
 
 use lines::Lines;
 
@@ -32,6 +35,8 @@ enum Figures {
     Heap(heap::Arguments),
     /// Every goal of the heap in one run, beside hashbrown and the copy of frames; a table for people
     Ratios(ratios::Arguments),
+    /// Every goal of writing and reading snapshots in one run, beside what the disk and the processor can do
+    Snapshot(snapshot::Arguments),
     /// A word count with checkpoints, from reading the text to committing the counts
     Job(job::Arguments),
 }
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
     let printed = match figures {
         Figures::Heap(arguments) => heap::print(&arguments, &mut lines),
         Figures::Ratios(arguments) => ratios::print(&arguments, io::stdout().lock()),
+        Figures::Snapshot(arguments) => snapshot::print(&arguments, io::stdout().lock()),
         Figures::Job(arguments) => job::print(&arguments, &mut lines),
     };
     if let Err(error) = printed {

@@ -13,7 +13,6 @@ use slackwater_mem::{FrozenRun, Plain};
 use crate::Target;
 
 mod access;
-mod beside;
 mod first_touch;
 mod freeze;
 mod growth;
@@ -21,13 +20,12 @@ mod map;
 mod memory;
 mod restore;
 mod snapshot;
-mod table;
 #[cfg(test)]
 mod tests;
 mod timers;
 
-use beside::Beside;
-use table::Table;
+use crate::beside::Beside;
+use crate::table::{Format, Table};
 
 /// A heap of numbers.
 type Counts = Subject<Plain<u64>>;
@@ -99,7 +97,7 @@ impl Plan {
 pub(crate) fn print<W: Write>(arguments: &Arguments, out: W) -> Result<(), Failed> {
     let plan = if arguments.quick { Plan::quick(arguments.keys) } else { Plan::full(arguments.keys) };
     let beside = arguments.beside.as_deref().map(Beside::read).transpose()?.unwrap_or_default();
-    let mut table = Table::new(out, arguments.rows.clone(), beside);
+    let mut table = Table::new(out, Format::Text, arguments.rows.clone(), beside);
     let folder = arguments.target.folder()?;
     let storage = arguments.target.storage(folder.path())?;
     let plan = Plan { huge_pages: heap_has_huge_pages()?, ..plan };
@@ -116,7 +114,9 @@ impl<W: Write> OnDisk for Ratios<'_, W> {
 
     fn run<D: Disk<Frozen = FrozenRun> + Send + 'static>(self, disk: D) -> Result<(), Failed> {
         let Self { plan, table } = self;
-        table.heading(&plan)?;
+        let pages = if plan.huge_pages { "huge pages" } else { "pages of 4 KiB" };
+        table
+            .heading(&format!("{} keys; the heap, the hash map and the copies lie in {pages}", plan.keys))?;
         freeze::rows(&plan, table)?;
         access::rows(&plan, table)?;
         let disk = snapshot::rows(&plan, table, disk)?;

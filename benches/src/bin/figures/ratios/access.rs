@@ -10,9 +10,9 @@ use slackwater_benches::stopwatch::Stopwatch;
 use slackwater_benches::stream::KeyStream;
 use slackwater_mem::StateError;
 
-use super::table::{Goal, HASH_MAP, Table};
 use super::{Counts, Plan};
 use crate::lines::nanos_of_slice;
+use crate::table::{Goal, HASH_MAP, Table};
 
 const UPDATE: &str = "update/independent";
 const READ: &str = "read/independent";

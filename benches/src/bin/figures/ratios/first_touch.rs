@@ -9,9 +9,9 @@ use slackwater_benches::paired::Paired;
 use slackwater_benches::stopwatch::Stopwatch;
 use slackwater_mem::StateError;
 
-use super::table::{Goal, Table};
 use super::{Counts, Plan};
 use crate::lines::nanos_of_slice;
+use crate::table::{Goal, Table};
 
 const FIRST_TOUCH: &str = "update/first_of_a_page_after_freeze";
 

@@ -8,8 +8,8 @@ use slackwater_benches::histogram::Histogram;
 use slackwater_core::key_group::MaxParallelism;
 
 use super::Plan;
-use super::table::{Goal, Table};
 use crate::lines::{count_name, float};
+use crate::table::{Goal, Table};
 
 const P50_US_MAX: f64 = 20.0;
 const P99_US_MAX: f64 = 100.0;

@@ -8,9 +8,9 @@ use slackwater_benches::histogram::Histogram;
 use slackwater_benches::stopwatch::Stopwatch;
 use slackwater_benches::subject::key;
 
-use super::table::{Goal, Table};
 use super::{Counts, Plan};
 use crate::lines::float;
+use crate::table::{Goal, HASH_MAP, Table};
 
 const MOST: &str = "insert/growing_p99.99";
 const WORST: &str = "insert/growing_worst";
@@ -29,8 +29,8 @@ pub(super) fn rows<W: Write>(plan: &Plan, table: &mut Table<W>) -> Result<(), Fa
     })?;
     let most = |inserts: &Histogram| float(inserts.nanos_of_all_but(100)) / 1e3;
     let worst = |inserts: &Histogram| float(inserts.nanos_max()) / 1e3;
-    table.once(MOST, "us", (most(&ours), most(&theirs)), Goal::AtMost(20.0))?;
-    Ok(table.once(WORST, "us", (worst(&ours), worst(&theirs)), Goal::None)?)
+    table.once(MOST, "us", (HASH_MAP, (most(&ours), most(&theirs))), Goal::AtMost(20.0))?;
+    Ok(table.once(WORST, "us", (HASH_MAP, (worst(&ours), worst(&theirs))), Goal::None)?)
 }
 
 fn inserts(keys: u32, mut insert: impl FnMut(u32) -> Result<(), Failed>) -> Result<Histogram, Failed> {

@@ -11,9 +11,9 @@ use slackwater_benches::stream::SplittableRandom;
 use slackwater_benches::subject::Shape;
 use slackwater_mem::StateError;
 
-use super::table::{Goal, Table};
 use super::{Counts, Plan};
 use crate::lines::nanos_each;
+use crate::table::{Goal, Table};
 
 const NANOS_OF_ENTRY_MAX: f64 = 15.0;
 

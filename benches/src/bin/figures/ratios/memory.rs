@@ -7,9 +7,9 @@ use slackwater_benches::hash_map;
 use slackwater_benches::resident::Resident;
 use slackwater_benches::subject::key;
 
-use super::table::{Goal, Table};
 use super::{Counts, Plan};
 use crate::lines::float;
+use crate::table::{Goal, HASH_MAP, Table};
 
 const MEAN: &str = "memory/bytes_per_key_mean";
 const MAX: &str = "memory/bytes_per_key_max";
@@ -28,8 +28,8 @@ pub(super) fn rows<W: Write>(plan: &Plan, table: &mut Table<W>) -> Result<(), Fa
         map.insert(key(number), number.into());
         Ok(())
     })?;
-    table.once(MEAN, "bytes", (mean(&ours), mean(&theirs)), Goal::AtMost(30.0))?;
-    Ok(table.once(MAX, "bytes", (max(&ours), max(&theirs)), Goal::AtMost(38.0))?)
+    table.once(MEAN, "bytes", (HASH_MAP, (mean(&ours), mean(&theirs))), Goal::AtMost(30.0))?;
+    Ok(table.once(MAX, "bytes", (HASH_MAP, (max(&ours), max(&theirs))), Goal::AtMost(38.0))?)
 }
 
 /// What the process has grown by for each key, at each level.

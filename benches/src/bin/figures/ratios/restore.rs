@@ -12,8 +12,8 @@ use slackwater_benches::subject::key;
 use slackwater_core::durable::Disk;
 use slackwater_mem::{FrozenRun, Plain};
 
-use super::table::{Goal, HASH_MAP, Table};
 use super::{Counts, Plan};
+use crate::table::{Goal, HASH_MAP, Table};
 
 const FIRST_LOOKUP: &str = "restore/first_lookup";
 const ALL: &str = "restore/all";

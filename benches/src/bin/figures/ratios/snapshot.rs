@@ -11,9 +11,9 @@ use slackwater_benches::subject::key;
 use slackwater_core::durable::Disk;
 use slackwater_mem::FrozenRun;
 
-use super::table::{Goal, HASH_MAP, Table};
 use super::{Counts, Plan};
 use crate::busy::{self, Busy};
+use crate::table::{Goal, HASH_MAP, Table};
 
 const MEAN: &str = "update/while_a_snapshot_is_written";
 const MEAN_BY_FLINK: &str = "update/while_a_snapshot_is_written/by_flink";
@@ -33,12 +33,16 @@ pub(super) fn rows<W: Write, D: Disk<Frozen = FrozenRun> + Send>(
     let mut sides = Sides::new(plan, segments)?;
     if table.wants(UPDATE_BY_FLINK) {
         let paired = sides.alone(plan)?;
-        table.against_flink(UPDATE_BY_FLINK, paired.ours(), ("update_ns_per_op", 10.0))?;
+        table.against_flink(UPDATE_BY_FLINK, ("ns", paired.ours()), ("update_ns_per_op", 10.0))?;
     }
     if table.wants_any(&[MEAN, MEAN_BY_FLINK]) {
         let paired = sides.measure(plan, Busy::nanos_each)?;
         table.paired(MEAN, "ns", (HASH_MAP, &paired), Goal::None)?;
-        table.against_flink(MEAN_BY_FLINK, paired.ours(), ("update_during_snapshot_ns_per_op", 12.0))?;
+        table.against_flink(
+            MEAN_BY_FLINK,
+            ("ns", paired.ours()),
+            ("update_during_snapshot_ns_per_op", 12.0),
+        )?;
     }
     if table.wants(WORST) {
         let paired = sides.measure(plan, |busy| busy.worst.as_secs_f64() * 1e6)?;

@@ -3,9 +3,9 @@ use std::time::Duration;
 use slackwater_benches::paired::{Paired, Quartiles};
 use slackwater_mem::MemDisk;
 
-use super::beside::Beside;
-use super::table::{Goal, Table};
 use super::{OnDisk, Plan, Ratios};
+use crate::beside::Beside;
+use crate::table::{Format, Goal, Table};
 
 fn plan() -> Plan {
     Plan {
@@ -23,7 +23,7 @@ fn plan() -> Plan {
 fn lines(filters: &[&str], beside: &str) -> Vec<String> {
     let mut out = Vec::new();
     let filters = filters.iter().map(|filter| (*filter).to_owned()).collect();
-    let mut table = Table::new(&mut out, filters, Beside::parse(beside));
+    let mut table = Table::new(&mut out, Format::Text, filters, Beside::parse(beside));
     Ratios { plan: plan(), table: &mut table }.run(MemDisk::new()).unwrap();
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
@@ -96,7 +96,7 @@ fn verdict(ours: u64, goal: Goal) -> String {
     let block = |nanos| Ok::<f64, ()>(Duration::from_nanos(nanos).as_secs_f64() * 1e9);
     let paired = Paired::measure(1, || block(ours), || block(4)).unwrap();
     assert_eq!(paired.theirs(), Quartiles { lower: 4.0, median: 4.0, upper: 4.0 });
-    Table::new(&mut out, Vec::new(), Beside::default())
+    Table::new(&mut out, Format::Text, Vec::new(), Beside::default())
         .paired("row", "ns", ("other", &paired), goal)
         .unwrap();
     String::from_utf8(out).unwrap()

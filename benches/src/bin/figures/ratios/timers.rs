@@ -10,8 +10,8 @@ use slackwater_benches::timers::{InHeap, Pending, Turning};
 use slackwater_mem::StateError;
 
 use super::Plan;
-use super::table::{Goal, Table};
 use crate::lines::nanos_each;
+use crate::table::{Goal, Table};
 
 const INSERT: &str = "timer/insert";
 const POP: &str = "timer/pop";

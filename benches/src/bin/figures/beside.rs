@@ -10,17 +10,17 @@ use slackwater_benches::paired::Quartiles;
 
 /// Figures by their names.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beside(BTreeMap<String, Vec<f64>>);
+pub(crate) struct Beside(BTreeMap<String, Vec<f64>>);
 
 impl Beside {
     /// Reads lines as `figures` prints them; other lines are passed over.
-    pub(super) fn read(path: &Path) -> Result<Self, Failed> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failed> {
         let text = fs::read_to_string(path)
             .map_err(|error| format!("cannot read the figures in {}: {error}", path.display()))?;
         Ok(Self::parse(&text))
     }
 
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut figures = BTreeMap::<_, Vec<f64>>::new();
         for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             let field = |name: &str| line.get(name);
@@ -35,7 +35,7 @@ impl Beside {
     }
 
     /// The median of a figure; none if it is not there.
-    pub(super) fn median(&self, name: &str) -> Option<f64> {
+    pub(crate) fn median(&self, name: &str) -> Option<f64> {
         self.0.get(name).map(|values| Quartiles::of(values.clone()).median)
     }
 }

@@ -3,41 +3,43 @@
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
+use serde_json::{Value, json};
 use slackwater_benches::paired::{Paired, Quartiles};
 
-use super::Plan;
-use super::beside::Beside;
+use crate::beside::Beside;
 
 /// What a row has to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Goal {
+pub(crate) enum Goal {
     /// No more than this, in the row's unit.
     AtMost(f64),
     /// No more than so many times what stands beside it.
     Times(f64),
     /// What stands beside it takes at least so many times as long.
     Faster(f64),
+    /// No less than so many times what stands beside it.
+    AtLeast(f64),
     /// Only said.
     None,
 }
 
 /// One measurement.
 #[derive(Clone, Debug)]
-pub(super) struct Row<'a> {
-    pub(super) name: &'a str,
-    pub(super) unit: &'static str,
-    pub(super) ours: f64,
-    pub(super) beside: Option<Other>,
-    pub(super) goal: Goal,
+pub(crate) struct Row<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) unit: &'static str,
+    pub(crate) ours: f64,
+    pub(crate) beside: Option<Other>,
+    pub(crate) goal: Goal,
 }
 
 /// What a measurement is compared with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Other {
-    pub(super) name: &'static str,
-    pub(super) value: f64,
+pub(crate) struct Other {
+    pub(crate) name: &'static str,
+    pub(crate) value: f64,
     /// Ours by this.
-    pub(super) ratio: Quartiles,
+    pub(crate) ratio: Quartiles,
 }
 
 impl Row<'_> {
@@ -48,8 +50,30 @@ impl Row<'_> {
             Goal::AtMost(value) => Some(self.ours / value),
             Goal::Times(times) => ratio.map(|ratio| ratio / times),
             Goal::Faster(times) => ratio.map(|ratio| ratio * times),
+            Goal::AtLeast(times) => ratio.map(|ratio| times / ratio),
             Goal::None => None,
         }
+    }
+
+    fn json(&self) -> Value {
+        let beside = self.beside.map(|Other { name, value, ratio }| {
+            json!({
+                "name": name,
+                "value": value,
+                "ratio": ratio.median,
+                "ratio_lower_quartile": ratio.lower,
+                "ratio_upper_quartile": ratio.upper,
+            })
+        });
+        json!({
+            "sys": "slackwater",
+            "name": self.name,
+            "value": self.ours,
+            "unit": self.unit,
+            "beside": beside,
+            "goal": (self.goal != Goal::None).then(|| self.goal.to_string()),
+            "met": self.by_goal().map(|times| times <= 1.0),
+        })
     }
 
     fn verdict(&self) -> String {
@@ -68,38 +92,52 @@ impl Display for Goal {
             Self::AtMost(value) => format!("<= {value}"),
             Self::Times(times) => format!("<= {times:.2} x"),
             Self::Faster(times) => format!("{times} x faster"),
+            Self::AtLeast(times) => format!(">= {times:.2} x"),
             Self::None => "-".to_owned(),
         };
         f.pad(&text)
     }
 }
 
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A table for people.
+    Text,
+    /// A JSON object each, with the fields of the program's other figures and more.
+    Json,
+}
+
 /// Prints rows.
 #[derive(Debug)]
-pub(super) struct Table<W> {
+pub(crate) struct Table<W> {
     out: W,
+    format: Format,
     filters: Vec<String>,
     beside: Beside,
 }
 
 impl<W: Write> Table<W> {
-    pub(super) const fn new(out: W, filters: Vec<String>, beside: Beside) -> Self {
-        Self { out, filters, beside }
+    pub(crate) const fn new(out: W, format: Format, filters: Vec<String>, beside: Beside) -> Self {
+        Self { out, format, filters, beside }
     }
 
     /// Whether a row was asked for.
-    pub(super) fn wants(&self, name: &str) -> bool {
+    pub(crate) fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }
 
     /// Whether any of these rows was asked for.
-    pub(super) fn wants_any(&self, names: &[&str]) -> bool {
+    pub(crate) fn wants_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.wants(name))
     }
 
-    pub(super) fn heading(&mut self, plan: &Plan) -> io::Result<()> {
-        let pages = if plan.huge_pages { "huge pages" } else { "pages of 4 KiB" };
-        writeln!(self.out, "# {} keys; the heap, the hash map and the copies lie in {pages}", plan.keys)?;
+    /// Begins the table; `about` says what was measured and how.
+    pub(crate) fn heading(&mut self, about: &str) -> io::Result<()> {
+        if self.format == Format::Json {
+            return Ok(());
+        }
+        writeln!(self.out, "# {about}")?;
         writeln!(
             self.out,
             "{:<48} {:>11} {:<5} {:>11} {:<14} {:>7} {:>15}  {:<12} result",
@@ -107,7 +145,15 @@ impl<W: Write> Table<W> {
         )
     }
 
-    pub(super) fn print(&mut self, row: &Row<'_>) -> io::Result<()> {
+    pub(crate) fn print(&mut self, row: &Row<'_>) -> io::Result<()> {
+        match self.format {
+            Format::Text => self.print_text(row)?,
+            Format::Json => writeln!(self.out, "{}", row.json())?,
+        }
+        self.out.flush()
+    }
+
+    fn print_text(&mut self, row: &Row<'_>) -> io::Result<()> {
         let Row { name, unit, ours, beside, goal } = row;
         write!(self.out, "{name:<48} {ours:>11.3} {unit:<5} ")?;
         match beside {
@@ -117,30 +163,29 @@ impl<W: Write> Table<W> {
             }
             None => write!(self.out, "{:>11} {:<14} {:>7} {:>15}", "-", "", "-", "-")?,
         }
-        writeln!(self.out, "  {goal:<12} {}", row.verdict())?;
-        self.out.flush()
+        writeln!(self.out, "  {goal:<12} {}", row.verdict())
     }
 
     /// A row that has nothing beside it.
-    pub(super) fn alone(&mut self, name: &str, unit: &'static str, ours: f64, goal: Goal) -> io::Result<()> {
+    pub(crate) fn alone(&mut self, name: &str, unit: &'static str, ours: f64, goal: Goal) -> io::Result<()> {
         self.print(&Row { name, unit, ours, beside: None, goal })
     }
 
     /// A row of two values, each measured once.
-    pub(super) fn once(
+    pub(crate) fn once(
         &mut self,
         name: &str,
         unit: &'static str,
-        (ours, theirs): (f64, f64),
+        (other, (ours, theirs)): (&'static str, (f64, f64)),
         goal: Goal,
     ) -> io::Result<()> {
         let (lower, median, upper) = (ours / theirs, ours / theirs, ours / theirs);
-        let beside = Some(Other { name: HASH_MAP, value: theirs, ratio: Quartiles { lower, median, upper } });
+        let beside = Some(Other { name: other, value: theirs, ratio: Quartiles { lower, median, upper } });
         self.print(&Row { name, unit, ours, beside, goal })
     }
 
     /// A row of blocks that took turns with those of `other`.
-    pub(super) fn paired(
+    pub(crate) fn paired(
         &mut self,
         name: &str,
         unit: &'static str,
@@ -152,10 +197,10 @@ impl<W: Write> Table<W> {
     }
 
     /// A row that has to be `times` faster than `figure` of the lines to be set beside.
-    pub(super) fn against_flink(
+    pub(crate) fn against_flink(
         &mut self,
         name: &str,
-        ours: Quartiles,
+        (unit, ours): (&'static str, Quartiles),
         (figure, times): (&str, f64),
     ) -> io::Result<()> {
         let beside = self.beside.median(figure).map(|value| {
@@ -164,9 +209,9 @@ impl<W: Write> Table<W> {
             Other { name: "Flink's heap", value, ratio }
         });
         let goal = Goal::Faster(times);
-        self.print(&Row { name, unit: "ns", ours: ours.median, beside, goal })
+        self.print(&Row { name, unit, ours: ours.median, beside, goal })
     }
 }
 
 /// The name of the competitor.
-pub(super) const HASH_MAP: &str = "hashbrown";
+pub(crate) const HASH_MAP: &str = "hashbrown";
