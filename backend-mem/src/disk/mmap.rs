@@ -1,6 +1,8 @@
 //! Files written through a shared mapping.
 #![expect(unsafe_code, reason = "mapping a file: its bytes change when someone else writes or cuts it")]
 
+use core::num::NonZeroU64;
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,14 +10,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::{MmapMut, MmapOptions};
-use rustix::fs::{CWD, FallocateFlags, RenameFlags};
+use rustix::fs::{Advice, CWD, FallocateFlags, RenameFlags};
 use slackwater_core::durable::{DiskError, Entry, FileId, Frozen};
 
 use super::{Errno, Files, ImmediateDisk};
 
 /// Checkpoint storage below a folder. Writes go through a shared mapping of a file whose blocks are all
-/// allocated when it is created, so that a full disk is an error there and not a signal later; a sync is an
-/// msync and an fdatasync. Reads are plain reads.
+/// allocated when it is created, so that a full disk is an error there and not a signal later; the system is
+/// asked to begin with what has been written while more is; a sync is an msync and an fdatasync. Reads are plain reads.
 ///
 /// No other process may write or cut the files while they are open for writing.
 pub type MmapDisk<F> = ImmediateDisk<MappedFiles, F>;
@@ -36,11 +38,28 @@ struct OpenFile {
     file: File,
     /// Of a file that is being written and not empty.
     map: Option<MmapMut>,
+    /// The newest bytes written, which the system has not been asked to begin with.
+    fresh: Range<u64>,
     /// The first failed sync; it is never tried again.
     sync_error: Option<Errno>,
 }
 
+/// Fresh bytes of a file that make it worth to ask the system.
+const FRESH_LEN: u64 = 8 << 20;
+
 impl OpenFile {
+    /// Has the system begin with what was written, every so many bytes: the device works while more is copied, and the
+    /// sync has less to wait for. Only advice: what a sync must do it does all the same.
+    fn wrote(&mut self, offset: u64, len: u64) {
+        let start = if offset == self.fresh.end { self.fresh.start } else { offset };
+        self.fresh = start..offset + len;
+        if let Some(len) = NonZeroU64::new(self.fresh.end - start).filter(|len| len.get() >= FRESH_LEN) {
+            // Pages that are dirty or mapped are not dropped for this, but written.
+            let _refused = rustix::fs::fadvise(&self.file, start, Some(len), Advice::DontNeed);
+            self.fresh.start = self.fresh.end;
+        }
+    }
+
     fn sync(&self) -> io::Result<()> {
         if let Some(map) = &self.map {
             map.flush()?;
@@ -65,7 +84,7 @@ impl MappedFiles {
     fn open(&mut self, file: File, map: Option<MmapMut>) -> FileId {
         let id = FileId(self.opened);
         self.opened = self.opened.wrapping_add(1);
-        self.open.insert(id, OpenFile { file, map, sync_error: None });
+        self.open.insert(id, OpenFile { file, map, fresh: 0..0, sync_error: None });
         id
     }
 
@@ -116,6 +135,7 @@ impl Files for MappedFiles {
             .and_then(|start| mapped.get_mut(start..start.checked_add(from.len())?))
             .ok_or(DiskError::INVALID)?;
         to.copy_from_slice(from);
+        open.wrote(offset, from.len() as u64);
         Ok(())
     }
 

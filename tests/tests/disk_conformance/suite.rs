@@ -210,12 +210,12 @@ fn many_in_flight<D: Disk<Frozen = Bytes>>(disk: &mut D) {
 }
 
 fn whole_files<D: Disk<Frozen = Bytes>>(disk: &mut D) {
-    let bytes = (0..=250).cycle().take(3_000_001).collect::<Vec<u8>>();
+    let bytes = (0..=250).cycle().take(10_000_001).collect::<Vec<u8>>();
     let mut work = WriteFile::new(Names::Final { path: "job/part" }, &bytes);
     run_to_end(disk, &mut work).unwrap();
-    assert_eq!(work.result(), Some(Ok(3_000_001)));
+    assert_eq!(work.result(), Some(Ok(10_000_001)));
     let (file, len) = opened(run(disk, Operation::OpenFile { path: "job/part" })).unwrap();
-    assert_eq!(len, 3_000_001);
+    assert_eq!(len, 10_000_001);
     let mut back = Vec::new();
     while let Some(more) =
         Some(read(disk, file, back.len() as u64, 65536).unwrap()).filter(|more| !more.is_empty())
