@@ -23,7 +23,7 @@ mod register;
 mod rewrite;
 pub(crate) mod scan;
 pub(crate) mod tables;
-mod tags;
+pub(crate) mod tags;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;

@@ -12,6 +12,7 @@ use zerocopy::FromBytes;
 use crate::arena::{ArenaHandle, DefaultArena, DoneGroups, FrameId, FrameView, Geometry};
 use crate::codec::CodecId;
 use crate::heap::tables::{EMPTY_HEAD, ENTRY_FREE, Head, StateRow, Walk, directory_entry};
+use crate::heap::tags::prefetch;
 use crate::heap::tree::Tree;
 use crate::heap::{Entries, HeapOptions, StateId, StateKind, Value, scan};
 
@@ -99,6 +100,14 @@ impl<A: ArenaHandle> Snapshot<A> {
     #[must_use]
     pub fn group_len(&self, state: StateId, group: KeyGroup) -> u32 {
         self.head(state, group).entries.get()
+    }
+
+    /// How many pages [`Snapshot::pages`] gives, without a look at them.
+    #[cfg(feature = "std")]
+    pub(crate) fn group_page_count(&self, state: StateId, group: KeyGroup) -> u64 {
+        let head = self.readable_head(state, group);
+        let linked = head.overflow_used.get().saturating_sub(head.overflow_free_count.get());
+        u64::from(head.pages.get()) + u64::from(linked)
     }
 
     /// How deep the directory of a key group of a state is.
@@ -205,6 +214,9 @@ impl<A: ArenaHandle> Snapshot<A> {
     }
 }
 
+/// How far ahead of the page in hand headers are asked for.
+const PAGES_AHEAD: usize = 16;
+
 /// The frames of a directory's pages.
 #[derive(Clone, Copy)]
 struct Directory<'a> {
@@ -219,6 +231,11 @@ impl Iterator for Directory<'_> {
     fn next(&mut self) -> Option<FrameId> {
         if self.head.pages.get() == 0 || self.index >> self.head.depth != 0 {
             return None;
+        }
+        // Where the next page begins only this one's header says, so each would be waited for in turn.
+        let ahead = self.index + PAGES_AHEAD;
+        if ahead >> self.head.depth == 0 {
+            prefetch(self.frames.frame(directory_entry(self.frames, self.head, ahead)).as_ptr());
         }
         let frame = directory_entry(self.frames, self.head, self.index);
         let (header, _) = PageHeader::ref_from_prefix(self.frames.frame(frame)).ok()?;

@@ -1,53 +1,57 @@
 //! Memory that a device can read and write directly.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
-/// Alignment of a block's address: enough for every device that direct I/O takes on Linux.
-const ALIGNMENT: usize = 4096;
+use memmap2::{Advice, MmapMut};
 
 /// A block lent by a [`UringDisk`](crate::UringDisk). One that is dropped, not given back, may be lent anew.
 pub struct Block {
-    /// A little longer than the block; not a `Box`, whose address may not be used beside it.
-    bytes: Vec<u8>,
-    start: usize,
-    len: usize,
+    /// A mapping of its own: it begins at a page, which is aligned enough for every device that direct I/O takes, and
+    /// the system can give it huge pages, each of which is one piece to the device.
+    bytes: MmapMut,
     /// Counts the blocks that exist.
     _alive: Arc<()>,
 }
 
 impl Block {
-    fn new(len: usize, alive: Arc<()>) -> Self {
-        let bytes = vec![0; len + ALIGNMENT];
-        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Self { bytes, start, len, _alive: alive }
+    fn new(len: usize, alive: Arc<()>) -> io::Result<Self> {
+        let bytes = MmapMut::map_anon(len)?;
+        // A system without huge pages refuses; no harm.
+        #[cfg(target_os = "linux")]
+        let _refused = bytes.advise(Advice::HugePage);
+        Ok(Self { bytes, _alive: alive })
     }
 
     /// A block of its own, which belongs to no pool.
-    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
-        let mut block = Self::new(bytes.len(), Arc::new(()));
+    pub(crate) fn copy_of(bytes: &[u8]) -> io::Result<Self> {
+        let mut block = Self::new(bytes.len(), Arc::new(()))?;
         block.as_mut().copy_from_slice(bytes);
-        block
+        Ok(block)
     }
 }
 
 impl AsRef<[u8]> for Block {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.len]
+        &self.bytes
     }
 }
 
 impl AsMut<[u8]> for Block {
     fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.len]
+        &mut self.bytes
     }
 }
 
 impl fmt::Debug for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Block({} bytes)", self.len)
+        write!(f, "Block({} bytes)", self.bytes.len())
     }
 }
+
+/// What direct I/O and the format want lengths to be multiples of.
+const ALIGNMENT: usize = 4096;
 
 /// Blocks that are not lent, and the count of all.
 #[derive(Debug)]
@@ -69,7 +73,11 @@ impl Pool {
             return Some(block);
         }
         let blocks = Arc::strong_count(&self.alive) - 1;
-        (blocks < self.blocks_max).then(|| Block::new(self.block_size, Arc::clone(&self.alive)))
+        if blocks >= self.blocks_max {
+            return None;
+        }
+        // Without memory there is no block now; whoever waits for one asks again.
+        Block::new(self.block_size, Arc::clone(&self.alive)).ok()
     }
 
     /// A copy made for one write is not a block of the pool and ends here.
@@ -96,7 +104,7 @@ mod tests {
         drop(first);
         assert!(pool.lend().is_some(), "a dropped block makes room");
         pool.take_back(second);
-        pool.take_back(Block::copy_of(&[1; 10]));
+        pool.take_back(Block::copy_of(&[1; 10]).unwrap());
         assert_eq!(pool.free.len(), 1);
     }
 }

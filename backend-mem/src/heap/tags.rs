@@ -99,7 +99,7 @@ impl Vector {
 
 /// Asks for the cache line at an address, which may be any.
 #[inline]
-pub(super) fn prefetch(address: *const u8) {
+pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86_64 has SSE; a prefetch reads nothing that the program sees.
     unsafe {
@@ -107,6 +107,15 @@ pub(super) fn prefetch(address: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
+}
+
+/// Lines of a frame to ask for ahead: from there on the processor sees by itself where the reading goes.
+const LINES_AHEAD: usize = 8;
+
+/// Asks for the first cache lines of bytes that are soon to be read to their end.
+#[inline]
+pub(crate) fn prefetch_start(bytes: &[u8]) {
+    bytes.iter().step_by(64).take(LINES_AHEAD).for_each(|byte| prefetch(byte));
 }
 
 #[cfg(test)]

@@ -59,6 +59,8 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     chunks: Option<ChunkWriter>,
     /// Bytes of the first run that have been taken.
     run_sent: usize,
+    /// Whether the checksums of the first run's frames are known.
+    run_is_summed: bool,
     /// Bytes to be written before the next run: the header, chunks, a captured key group, at last the tail.
     pending: Vec<u8>,
     pending_sent: usize,
@@ -114,6 +116,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             runs: VecDeque::new(),
             chunks: ChunkWriter::new(spec.compression),
             run_sent: 0,
+            run_is_summed: false,
             pending: block,
             pending_sent: 0,
             tail: Tail::default(),
@@ -162,22 +165,33 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         taken > 0
     }
 
-    /// Sends a run, or puts what the disk did not take of it back to the front.
+    /// Sends a run, or puts what the disk did not take of it back to the front. What is to wait is summed up before: that
+    /// costs nothing while the disk is busy.
     fn send_run(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
-        let bytes = run.bytes();
-        if self.run_sent == 0 {
-            self.group.sum_up(bytes, &self.header);
+        if !core::mem::replace(&mut self.run_is_summed, true) {
+            let next = self.runs.front().map_or(&[][..], FrozenRun::bytes);
+            self.group.sum_up(run.bytes(), next, &self.header);
         }
         if self.chunks.is_some() {
             self.compress(run);
             return true;
         }
-        let starts_aligned = self.file.position().is_multiple_of(D::ALIGNMENT as u64);
-        let is_aligned = starts_aligned && bytes.len().is_multiple_of(D::ALIGNMENT);
-        if self.run_sent == 0 && is_aligned && bytes.len() >= DIRECT_LEN_MIN {
+        let (position, len) = (self.file.position(), run.len());
+        let is_aligned = position.is_multiple_of(D::ALIGNMENT as u64) && len.is_multiple_of(D::ALIGNMENT);
+        if self.run_sent == 0 && is_aligned && len >= DIRECT_LEN_MIN {
             self.send_direct(run, disk, tokens)
         } else {
             self.send_copied(run, disk, tokens)
+        }
+    }
+
+    /// Bytes of the first run have been taken; its rest goes back to the front.
+    fn took_of_run(&mut self, run: FrozenRun<A>, taken: usize) {
+        self.run_sent += taken;
+        if self.run_sent < run.len() {
+            self.runs.push_front(run);
+        } else {
+            (self.run_sent, self.run_is_summed) = (0, false);
         }
     }
 
@@ -186,17 +200,11 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         let Some(chunks) = &mut self.chunks else { return };
         let of = (&self.header, self.group.number());
         let rest = run.bytes().get(self.run_sent..).unwrap_or_default();
-        let len = rest.len();
         self.pending.clear();
         self.pending_sent = 0;
         let taken = chunks.take(rest, of, &mut self.pending);
         self.group.add_chunks(self.pending.len());
-        self.run_sent += taken;
-        if taken < len {
-            self.runs.push_front(run);
-        } else {
-            self.run_sent = 0;
-        }
+        self.took_of_run(run, taken);
     }
 
     /// The chunks of `frames`, the rest of a key group.
@@ -216,9 +224,11 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
 
     fn send_direct(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
         match self.file.append_frozen(run, disk, tokens) {
-            Ok(()) => true,
+            Ok(()) => {
+                self.run_is_summed = false;
+                true
+            }
             Err(run) => {
-                self.group.forget(run.bytes().len(), &self.header);
                 self.runs.push_front(run);
                 false
             }
@@ -228,15 +238,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     fn send_copied(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
         let rest = run.bytes().get(self.run_sent..).unwrap_or_default();
         let taken = self.file.append(rest, disk, tokens);
-        if taken == rest.len() {
-            self.run_sent = 0;
-            return true;
-        }
-        self.run_sent += taken;
-        if self.run_sent == 0 {
-            self.group.forget(run.bytes().len(), &self.header);
-        }
-        self.runs.push_front(run);
+        self.took_of_run(run, taken);
         taken > 0
     }
 
@@ -272,7 +274,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         if let Some((plan, bytes)) = self.captured.take(group) {
             self.group = plan;
             self.group.move_to(self.tail.frame_count())?;
-            self.group.sum_up(&bytes, &self.header);
+            self.group.sum_up(&bytes, &[], &self.header);
             self.pending = if self.chunks.is_some() { self.last_chunks(&bytes) } else { bytes };
             return Ok(true);
         }

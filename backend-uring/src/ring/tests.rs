@@ -16,7 +16,7 @@ fn a_write(step: usize) -> Transfer<&'static [u8]> {
 }
 
 fn a_read() -> Transfer<&'static [u8]> {
-    transfer(Buffer::Read(Block::copy_of(&[0; 16384])), 16384, 4096)
+    transfer(Buffer::Read(Block::copy_of(&[0; 16384]).unwrap()), 16384, 4096)
 }
 
 #[test]

@@ -13,6 +13,7 @@ use slackwater_core::key_group::KeyGroup;
 use super::RUN_LEN_MAX;
 use crate::arena::ArenaHandle;
 use crate::heap::StateId;
+use crate::heap::tags::prefetch_start;
 use crate::snapshot::{FrozenRun, PageRef, Snapshot};
 
 /// The pages of a key group in the order of their frames.
@@ -43,6 +44,8 @@ impl GroupPlan {
         for state in states {
             let before = pages.len();
             pages.extend(snapshot.pages(*state, group).map(|page| (*state, page)));
+            let found = (pages.len() - before) as u64;
+            debug_assert_eq!(found, snapshot.group_page_count(*state, group), "the file has room for all");
             if pages.len() > before {
                 let root = snapshot.group_root(*state, group);
                 entries.push((*state, snapshot.group_len(*state, group).into(), root));
@@ -75,20 +78,19 @@ impl GroupPlan {
         Ok(())
     }
 
-    /// Computes the checksums of the frames of the next run.
-    pub(super) fn sum_up(&mut self, run: &[u8], header: &SegmentHeader) {
+    /// Computes the checksums of the frames of the next run; `next` is what will be read behind it.
+    pub(super) fn sum_up(&mut self, run: &[u8], next: &[u8], header: &SegmentHeader) {
         let size = frame_size(header);
         let identity = header.identity(PART_FRAME).of_key_group(self.key_group);
         let pages = self.pages.get_mut(self.summed..).unwrap_or_default();
-        for ((state, row), frame) in pages.iter_mut().zip(run.chunks_exact(size)) {
+        let mut rest = run;
+        for (state, row) in pages {
+            let Some((frame, behind)) = rest.split_at_checked(size) else { return };
+            prefetch_start(if behind.is_empty() { next } else { behind });
             row.checksum = identity.of_page(state.0, row.lpn.get()).checksum(frame).into();
             self.summed += 1;
+            rest = behind;
         }
-    }
-
-    /// The run that was summed up last will come again.
-    pub(super) fn forget(&mut self, run_len: usize, header: &SegmentHeader) {
-        self.summed -= run_len / frame_size(header);
     }
 
     /// The key group, if it has pages.

@@ -119,7 +119,7 @@ pub(super) fn file_len<A: ArenaHandle>(
     for group in header.key_groups.iter().chain([KeyGroup::NONE]) {
         let before = frames;
         for state in states {
-            let pages = snapshot.pages(*state, group).count() as u64;
+            let pages = snapshot.group_page_count(*state, group);
             sections += u64::from(pages > 0);
             frames += pages;
         }
