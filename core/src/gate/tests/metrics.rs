@@ -21,10 +21,6 @@ fn b32_a_barrier_from_the_future_has_no_delay() {
     assert_eq!(alignment.start_delay, Millis(0));
 }
 
-/// Case A-01: alignment must not wait for a channel that has ended.
-/// Case A-03, aligned: late markers of cancelled checkpoints must not multiply.
-/// Case A-04: a stale cancel marker must not kill the newer checkpoint.
-
 #[test]
 fn b32_the_delay_is_that_of_the_first_barrier() {
     let mut bench = Bench::new(2, true);
