@@ -161,7 +161,7 @@ impl<'a> ManifestView<'a> {
             let len_min = MANIFEST_BLOCK_SIZE as u64;
             return Err(corrupt("length of the manifest", 0, len_min, bytes.len() as u64));
         };
-        raw.check_kind()?;
+        raw.check_kind(|as_of_ours| check_tail(bytes, as_of_ours).is_ok())?;
         check_tail(bytes, raw)?;
         let (job_name, elements) = raw.check_and_split(rest)?;
         let elements_at = ManifestHeaderLayout::LEN.saturating_add(job_name.len());
@@ -182,6 +182,7 @@ impl<'a> ManifestView<'a> {
     }
 }
 
+/// Checks the end of a manifest of which `raw` is the header.
 fn check_tail(bytes: &[u8], raw: &ManifestHeaderLayout) -> Result<(), FormatError> {
     let len = bytes.len() as u64;
     let at = bytes.len().saturating_sub(ManifestTail::LEN);
@@ -196,7 +197,8 @@ fn check_tail(bytes: &[u8], raw: &ManifestHeaderLayout) -> Result<(), FormatErro
 
     let identity = raw.identity();
     let mut checksum = super::checksum::Checksum::new(&identity);
-    checksum.update(before);
+    checksum.update(raw.as_bytes());
+    checksum.update(before.get(ManifestHeaderLayout::LEN..).unwrap_or(&[]));
     checksum.update(tail.len.as_bytes());
     let at = at.saturating_add(8);
     expect_eq("checksum of the manifest", at, u64::from(checksum.get()), tail.checksum.get().into())

@@ -131,11 +131,12 @@ impl ManifestHeaderLayout {
         Identity::new(PART_MANIFEST, u128::from_le_bytes(self.job_id), self.checkpoint.get())
     }
 
-    /// The version comes first: what a newer one means by the rest is not known.
-    pub(super) fn check_kind(&self) -> Result<(), FormatError> {
+    /// The version comes first: what a newer one means by the rest is not known. Unless all else `is_of_ours`: then the
+    /// number is what is damaged.
+    pub(super) fn check_kind(&self, is_of_ours: impl FnOnce(&Self) -> bool) -> Result<(), FormatError> {
         expect_magic("magic of a manifest", 0, MANIFEST_MAGIC, self.magic)?;
         let version = self.version.get();
-        if version > VERSION {
+        if version > VERSION && !is_of_ours(&Self { version: U16::new(VERSION), ..*self }) {
             return Err(FormatError::Unsupported { what: "version of a manifest", value: version.into() });
         }
         expect_within("version of a manifest", 8, (VERSION_MIN.into(), VERSION.into()), version.into())

@@ -131,6 +131,12 @@ fn s28_what_is_no_manifest_or_a_newer_one_is_named_so() {
     assert!(matches!(error, FormatError::Corrupt { offset: 0, .. }), "{error}");
     let mut bytes = sample();
     bytes[8] = 2;
+    let rotten = ManifestView::parse(&bytes).unwrap_err();
+    assert!(matches!(rotten, FormatError::Corrupt { what: "version of a manifest", .. }), "{rotten}");
+    let (raw, _) = ManifestHeaderLayout::ref_from_prefix(&bytes).unwrap();
+    let end = bytes.len() - 8;
+    let checksum = raw.identity().checksum(&bytes[..end]);
+    bytes[end..end + 4].copy_from_slice(&checksum.to_le_bytes());
     let error = ManifestView::parse(&bytes).unwrap_err();
     assert_eq!(error, FormatError::Unsupported { what: "version of a manifest", value: 2 });
 }

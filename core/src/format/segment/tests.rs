@@ -302,6 +302,9 @@ fn a_key_groups_index_is_not_taken_for_anothers() {
 fn what_is_not_built_in_is_unsupported() {
     let mut header = HEADER.encode();
     header.version = U16::new(2);
+    let rotten = SegmentHeader::parse(header.as_bytes()).unwrap_err();
+    assert!(matches!(rotten, FormatError::Corrupt { what: "version of a segment", .. }), "{rotten}");
+    header.checksum = U32::new(HEADER.identity(1).checksum(&header.as_bytes()[..124]));
     let refused = SegmentHeader::parse(header.as_bytes()).unwrap_err();
     assert_eq!(refused, FormatError::Unsupported { what: "version of a segment", value: 2 });
     let compressed = |mut header: SegmentHeaderLayout| {
