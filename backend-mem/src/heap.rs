@@ -8,6 +8,7 @@ mod access;
 #[cfg(feature = "std")]
 pub(crate) mod adopt;
 mod append;
+mod awaited;
 mod direct;
 mod error;
 mod group;
@@ -85,6 +86,9 @@ pub struct Heap<A: ArenaHandle = DefaultArena> {
     /// How often values of a state were rewritten; a restore under way must not go on then.
     #[cfg(feature = "std")]
     rewrites: u32,
+    /// See `awaited`.
+    #[cfg(feature = "std")]
+    awaited: std::vec::Vec<u64>,
 }
 
 /// Where a scan stands.
@@ -132,6 +136,8 @@ impl<A: ArenaHandle> Heap<A> {
             near: Near::NONE,
             #[cfg(feature = "std")]
             rewrites: 0,
+            #[cfg(feature = "std")]
+            awaited: std::vec::Vec::new(),
         })
     }
 
@@ -202,7 +208,8 @@ impl<A: ArenaHandle> Heap<A> {
         self.remove_checked(state, group, key)
     }
 
-    /// How many entries a state has; 0 if it is not registered.
+    /// How many entries a state has; 0 if it is not registered. Those of a key group that a restore has yet to bring
+    /// are not counted.
     #[must_use]
     pub fn len(&self, state: StateId) -> u64 {
         self.walk().entries(state)
@@ -249,8 +256,10 @@ impl<A: ArenaHandle> Heap<A> {
     /// Takes a consistent cut of all states. Constant time, whatever they hold.
     ///
     /// # Errors
-    /// `TooManySnapshots` while four are alive; `EpochsExhausted`.
+    /// `TooManySnapshots` while four are alive; `EpochsExhausted`; `NotRestored` while a restore has yet to bring a key
+    /// group.
     pub fn freeze(&mut self) -> Result<Snapshot<A>, HeapError> {
+        self.check_all_are_there()?;
         let (epoch, slot) = self.frames.freeze()?;
         Ok(Snapshot::new(
             self.frames.handle().clone(),

@@ -15,6 +15,7 @@ use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 mod adopt;
 mod compression;
 mod error;
+mod fetch;
 mod key_group;
 mod operator_state;
 mod page;
@@ -31,10 +32,11 @@ pub use slackwater_core::format::segment::Compression;
 
 pub use compression::{Unsupported, check_compression, decompress_key_group};
 pub use error::{RestoreCause, RestoreError, WriteError};
+pub use fetch::{KeyGroupBytes, KeyGroupReader};
 pub use operator_state::{OldSegment, restore_operator_state};
 pub use read::read_file;
 pub use restore::{RestoreStats, SegmentRestore, restore_segment};
-pub use verify::{VerifyStats, verify_segment};
+pub use verify::{VerifyStats, verify_all_but_key_groups, verify_segment};
 pub use write::SegmentWriter;
 
 /// Bytes of memory that a reader of a segment may take for each byte of it: what it must remember of each record of pages

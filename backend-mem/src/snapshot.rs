@@ -203,7 +203,8 @@ impl<A: ArenaHandle> Snapshot<A> {
     }
 
     fn walk(&self) -> Walk<'_> {
-        Walk { frames: self.view(), root: self.root, key_groups: self.options.key_groups }
+        let key_groups = self.options.key_groups;
+        Walk { frames: self.view(), root: self.root, key_groups, awaited: &[] }
     }
 
     fn view(&self) -> FrameView<'_> {

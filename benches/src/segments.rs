@@ -102,9 +102,7 @@ impl<D: Disk<Frozen = FrozenRun>> Segments<D> {
         restore.key_group_now(&mut self.disk, &mut subject.heap, key_group(number))?;
         black_box(subject.read(number)?);
         let first_lookup = stopwatch.elapsed();
-        while !restore.is_done() {
-            restore.step(&mut self.disk, &mut subject.heap)?;
-        }
+        restore.finish(&mut self.disk, &mut subject.heap)?;
         Ok((first_lookup, stopwatch.elapsed()))
     }
 

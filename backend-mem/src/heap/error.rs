@@ -87,6 +87,11 @@ pub enum HeapError {
         /// What this heap owns.
         owned: KeyGroupRange,
     },
+    /// A restore that goes step by step has yet to bring the key group.
+    NotRestored {
+        /// The key group.
+        key_group: KeyGroup,
+    },
     /// The key is longer than the format allows.
     KeyTooLarge {
         /// Its length in bytes.
@@ -196,6 +201,7 @@ impl fmt::Display for HeapError {
             Self::ForeignKeyGroup { key_group, owned } => {
                 write!(f, "key group {key_group} is not among those of this subtask ({owned})")
             }
+            Self::NotRestored { key_group } => write!(f, "restore key group {key_group} before it is used"),
             Self::KeyTooLarge { len, len_max } => {
                 write!(f, "a key has {len} bytes; at most {len_max} are possible")
             }

@@ -30,7 +30,8 @@ pub(super) struct PageAt {
 
 impl<A: ArenaHandle> Heap<A> {
     pub(super) fn walk(&self) -> Walk<'_> {
-        Walk { frames: self.frames.view(), root: self.root, key_groups: self.options.key_groups }
+        let (frames, awaited) = (self.frames.view(), self.awaited());
+        Walk { frames, root: self.root, key_groups: self.options.key_groups, awaited }
     }
 
     /// Makes the way from the root to a head writable, and with it the head. What is writable has writable

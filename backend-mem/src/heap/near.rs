@@ -94,6 +94,9 @@ impl Near {
 impl<A: ArenaHandle> Heap<A> {
     /// Brings the way to a state's heads up to date.
     pub(super) fn refresh_near(&mut self, state: StateId) {
+        if !self.awaited().is_empty() {
+            return;
+        }
         let (walk, frames) = (self.walk(), self.frames.view());
         let Ok(row) = walk.row(state) else { return };
         let (fixed, table) = (row.fixed(), FrameId(row.table.get()));

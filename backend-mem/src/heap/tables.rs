@@ -165,6 +165,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) frames: FrameView<'a>,
     pub(crate) root: FrameId,
     pub(crate) key_groups: KeyGroupRange,
+    /// A bit for each key group that a restore has yet to bring; nothing if there is none.
+    pub(crate) awaited: &'a [u64],
 }
 
 impl<'a> Walk<'a> {
@@ -207,6 +209,9 @@ impl<'a> Walk<'a> {
         let row = self.row(state)?;
         if row.distribution != 0 || !self.key_groups.contains(group) {
             self.check_group(row, group)?;
+        }
+        if !self.awaited.is_empty() {
+            self.check_is_there(group)?;
         }
         let (chunk, offset) = self.head_at(group);
         let table = FrameId(row.table.get());

@@ -2,12 +2,12 @@
 
 use std::vec::Vec;
 
-use slackwater_core::durable::Disk;
 use slackwater_core::format::segment::{IndexRow, IndexView, KeyGroupRow, Section};
 use slackwater_core::key_group::KeyGroup;
 
 use super::error::RestoreCause;
 use super::page::{PageChecker, PageName};
+use super::read::ReadAt;
 use super::restore::{RestoreStats, StateMap};
 use super::source::SegmentSource;
 use crate::arena::{ArenaHandle, FrameId};
@@ -20,6 +20,13 @@ use crate::heap::adopt::check::{CheckedPage, SectionPages, is_dense};
 pub(super) struct IndexedGroup<'i> {
     pub(super) row: &'i KeyGroupRow,
     pub(super) index: IndexView<'i>,
+}
+
+impl IndexedGroup<'_> {
+    /// The number of the frame behind its last one.
+    fn end(&self) -> u64 {
+        u64::from(self.row.first_frame.get()) + u64::from(self.row.frame_count.get())
+    }
 }
 
 /// Key groups that lie one behind the other. Frames that no head leads to when it is dropped go back to the heap.
@@ -61,8 +68,8 @@ impl<'h, A: ArenaHandle> Adoption<'h, A> {
         Ok(Self { heap, states, checker, first_frame, slots })
     }
 
-    /// Checks whole frames of the file, each alone, and takes them over.
-    fn take(&mut self, first: u64, bytes: &[u8]) -> Result<(), RestoreCause> {
+    /// Checks whole frames of the file, each alone, and takes them over. Gives the number of the one behind.
+    fn take(&mut self, first: u64, bytes: &[u8]) -> Result<u64, RestoreCause> {
         let frame_size = usize::try_from(self.checker.header.frame_size()).unwrap_or(usize::MAX);
         let at = first.checked_sub(self.first_frame.into()).and_then(|at| usize::try_from(at).ok());
         let at = at.unwrap_or(usize::MAX);
@@ -71,7 +78,7 @@ impl<'h, A: ArenaHandle> Adoption<'h, A> {
             slot.has_chains = self.checker.check(&slot.name, frame)?;
             slot.frame = self.heap.take_page(self.states.get(slot.name.state)?, frame)?;
         }
-        Ok(())
+        Ok(first + (bytes.len() / frame_size) as u64)
     }
 
     /// Checks the pages of a key group together, and makes them the heap's. All have come.
@@ -132,9 +139,9 @@ impl<A: ArenaHandle> Drop for Adoption<'_, A> {
     }
 }
 
-/// Takes over the pages of key groups that lie one behind the other.
-pub(super) fn adopt_groups<D: Disk, A: ArenaHandle>(
-    source: &mut SegmentSource<'_, D>,
+/// Takes over the pages of key groups that lie one behind the other, each as soon as all of it is there.
+pub(super) fn adopt_groups<R: ReadAt, A: ArenaHandle>(
+    source: &mut SegmentSource<R>,
     groups: &[IndexedGroup<'_>],
     heap: &mut Heap<A>,
     (states, checker): (&StateMap, PageChecker<'_>),
@@ -142,8 +149,14 @@ pub(super) fn adopt_groups<D: Disk, A: ArenaHandle>(
 ) -> Result<(), RestoreCause> {
     let rows: Vec<KeyGroupRow> = groups.iter().map(|group| *group.row).collect();
     let mut adoption = Adoption::new(heap, states, checker, groups)?;
-    source.read_frames(&rows, &mut |first, frames| adoption.take(first, frames))?;
-    groups.iter().try_for_each(|group| adoption.adopt(group, stats))
+    let mut waiting = groups.iter().peekable();
+    source.read_frames(&rows, &mut |first, frames| {
+        let end = adoption.take(first, frames)?;
+        while let Some(group) = waiting.next_if(|group| group.end() <= end) {
+            adoption.adopt(group, stats)?;
+        }
+        Ok(())
+    })
 }
 
 /// Whether the heap can take over a key group's pages: it has nothing there yet, and the tables for them are in

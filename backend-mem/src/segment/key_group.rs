@@ -4,44 +4,77 @@ use std::vec::Vec;
 
 use slackwater_core::format::page::PageView;
 use slackwater_core::format::segment::{IndexRow, IndexView, KeyGroupRow, Section};
+use zerocopy::FromZeros;
 
 use super::error::RestoreCause;
-use super::page::PageChecker;
+use super::page::{PageChecker, PageName};
 use crate::heap::adopt::check::{CheckedPage, SectionPages};
 
 /// An entry is visited with the state's number in the file, its key and its value.
 pub(super) type Visit<'v> = dyn FnMut(u16, &[u8], &[u8]) -> Result<(), RestoreCause> + 'v;
 
-/// Index and frames of one key group, sound all together.
+/// Index and frames of one key group, sound all together once they have been checked so.
 #[derive(Debug)]
 pub(super) struct KeyGroupPages<'s> {
     checker: PageChecker<'s>,
     row: KeyGroupRow,
     index: Vec<u8>,
+    /// The pages that the index names, by frame.
+    names: Vec<PageName>,
+    /// Those that have come.
     frames: Vec<u8>,
-    /// For each frame, whether it refers to chains.
+    /// For each of these, whether it refers to chains.
     has_chains: Vec<bool>,
 }
 
 impl<'s> KeyGroupPages<'s> {
-    pub(super) fn check(
-        checker: PageChecker<'s>,
-        row: KeyGroupRow,
-        index: Vec<u8>,
-        frames: Vec<u8>,
-    ) -> Result<Self, RestoreCause> {
-        let view = IndexView::parse(&index, &checker.header, &row)?;
-        let pages = checker.pages(&row, &view)?;
-        let frame_size = usize::try_from(checker.header.frame_size()).unwrap_or(usize::MAX);
-        let named = pages.iter().zip(frames.chunks_exact(frame_size));
-        let has_chains = named.map(|(name, frame)| checker.check(name, frame)).collect::<Result<_, _>>()?;
-        let pages = Self { checker, row, index, frames, has_chains };
-        for section in pages.index()?.sections() {
-            pages.section(&section).check(checker.hasher).map_err(|defect| {
-                checker.cause_of(row.key_group.get(), section.head.state_id.get(), defect)
+    /// Of no key group yet.
+    pub(super) fn new(checker: PageChecker<'s>) -> Self {
+        let (row, index, names) = (KeyGroupRow::new_zeroed(), Vec::new(), Vec::new());
+        Self { checker, row, index, names, frames: Vec::new(), has_chains: Vec::new() }
+    }
+
+    /// Begins another key group, in the memory of the one before.
+    pub(super) fn begin(&mut self, row: &KeyGroupRow, index: &[u8]) -> Result<(), RestoreCause> {
+        self.index.clear();
+        self.index.extend_from_slice(index);
+        self.row = *row;
+        self.names = self.checker.pages(row, &self.index()?)?;
+        self.frames.clear();
+        self.has_chains.clear();
+        Ok(())
+    }
+
+    /// Checks whole frames, each alone, and takes them in as far as they are of this key group. Gives the others.
+    pub(super) fn take<'f>(&mut self, frames: &'f [u8]) -> Result<&'f [u8], RestoreCause> {
+        let frame_size = usize::try_from(self.checker.header.frame_size()).unwrap_or(usize::MAX);
+        let names = self.names.iter().skip(self.has_chains.len());
+        for (name, frame) in names.zip(frames.chunks_exact(frame_size)) {
+            self.has_chains.push(self.checker.check(name, frame)?);
+        }
+        let end = self.has_chains.len() * frame_size - self.frames.len();
+        let (own, others) = frames.split_at_checked(end).unwrap_or((frames, &[]));
+        self.frames.extend_from_slice(own);
+        Ok(others)
+    }
+
+    /// Whether all of its frames have come.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.has_chains.len() >= self.names.len()
+    }
+
+    /// Checks the pages together. All have come.
+    pub(super) fn check_together(&self) -> Result<(), RestoreCause> {
+        for section in self.index()?.sections() {
+            self.section(&section).check(self.checker.hasher).map_err(|defect| {
+                self.checker.cause_of(self.row.key_group.get(), section.head.state_id.get(), defect)
             })?;
         }
-        Ok(pages)
+        Ok(())
+    }
+
+    pub(super) const fn row(&self) -> &KeyGroupRow {
+        &self.row
     }
 
     pub(super) fn index(&self) -> Result<IndexView<'_>, RestoreCause> {
@@ -53,11 +86,6 @@ impl<'s> KeyGroupPages<'s> {
         section: &Section<'p>,
     ) -> SectionPages<'p, impl Fn(&IndexRow) -> CheckedPage<'p>> {
         SectionPages::new(section.head, section.rows, |row| self.page(row))
-    }
-
-    /// Its frames, whose memory may be used for the next.
-    pub(super) fn into_frames(self) -> Vec<u8> {
-        self.frames
     }
 
     /// Bytes in its frames.

@@ -166,11 +166,14 @@ fn take<D: Disk, A: ArenaHandle>(
         let shapes = Shapes::of(&meta.header, &meta.footer()?);
         let hasher = Hasher::new(meta.header.hash_seed);
         let checker = PageChecker { header: meta.header, hasher, shapes: &shapes };
-        let pages = SegmentSource::open(disk, segment.path, &meta)?.read_key_group(&row, checker)?;
+        let mut source = SegmentSource::open(disk, segment.path, &meta)?;
         let mut tally = Tally::of(&meta.footer()?);
-        pages.entries(&mut |number, key, value| {
-            tally.add(KeyGroup::NONE, number, key)?;
-            parts.get(&number).map_or(Ok(()), |part| part.put(key, value, heap))
+        source.read_key_groups(&[row], checker, &mut |pages| {
+            pages.entries(&mut |number, key, value| {
+                tally.add(KeyGroup::NONE, number, key)?;
+                parts.get(&number).map_or(Ok(()), |part| part.put(key, value, heap))
+            })?;
+            Ok(())
         })?;
     }
     let mut total = 0;

@@ -1,10 +1,10 @@
 //! Reading files, waiting for the disk.
 
+use core::ops::Range;
 use std::string::String;
-use std::vec;
 use std::vec::Vec;
 
-use heapless::Vec as FixedVec;
+use heapless::{Deque, Vec as FixedVec};
 use slackwater_core::durable::{
     Completion, Disk, DiskError, FileId, Operation, OperationKind, Outcome, Token, Tokens, Wait,
 };
@@ -20,8 +20,31 @@ pub(super) struct FileReader<'d, D: Disk> {
     len: u64,
 }
 
-/// Reads in flight at a time.
-const READS_MAX: usize = 4;
+/// A file to read from, or what was read of it.
+pub(super) trait ReadAt {
+    /// Reads `len` bytes at `offset`, and gives them piece by piece, in order. A piece is a multiple of `unit` bytes,
+    /// which are at most 16 KiB.
+    fn read_pieces(
+        &mut self,
+        offset: u64,
+        len: u64,
+        unit: usize,
+        each: &mut TakePiece<'_>,
+    ) -> Result<(), RestoreCause>;
+
+    /// Reads `len` bytes at `offset`.
+    fn read(&mut self, offset: u64, len: u64) -> Result<Vec<u8>, RestoreCause> {
+        let mut bytes = Vec::new();
+        self.read_pieces(offset, len, 1, &mut |_, piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+}
+
+/// Reads in flight at a time, those included that wait to be taken.
+const READS_MAX: usize = 8;
 
 /// Reads a whole file of at most `len_max` bytes: a manifest, say. Waits for the disk.
 ///
@@ -37,6 +60,25 @@ pub fn read_file<D: Disk>(disk: &mut D, path: &str, len_max: u64) -> Result<Vec<
         file.read(0, len)
     };
     read().map_err(|cause| RestoreError { path: String::from(path), cause })
+}
+
+impl<D: Disk> ReadAt for FileReader<'_, D> {
+    /// Reads are in flight while a piece is taken. The range must lie within the file, whose length bounds what is made
+    /// of it.
+    fn read_pieces(
+        &mut self,
+        offset: u64,
+        len: u64,
+        unit: usize,
+        each: &mut TakePiece<'_>,
+    ) -> Result<(), RestoreCause> {
+        let end = self.check_range(offset, len)?;
+        let mut ahead = Ahead { next: offset, end, unit, pieces: Deque::new() };
+        let taken = self.take_pieces(&mut ahead, each);
+        // After a failure what is in flight is waited for.
+        let settled = self.settle(ahead);
+        taken.and(settled)
+    }
 }
 
 impl<'d, D: Disk> FileReader<'d, D> {
@@ -59,73 +101,74 @@ impl<'d, D: Disk> FileReader<'d, D> {
         self.len
     }
 
-    /// Reads `len` bytes at `offset`. Both must lie within the file: its length bounds the memory.
-    pub(super) fn read(&mut self, offset: u64, len: u64) -> Result<Vec<u8>, RestoreCause> {
-        self.check_range(offset, len)?;
-        let mut bytes = vec![0; usize::try_from(len).map_err(|_| cut())?];
-        self.read_to(offset, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// The same, to memory that is there; its length becomes `len`.
-    pub(super) fn read_into(
+    fn take_pieces(
         &mut self,
-        offset: u64,
-        len: u64,
-        bytes: &mut Vec<u8>,
-    ) -> Result<(), RestoreCause> {
-        self.check_range(offset, len)?;
-        bytes.resize(usize::try_from(len).map_err(|_| cut())?, 0);
-        self.read_to(offset, bytes)
-    }
-
-    fn read_to(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), RestoreCause> {
-        self.read_pieces(offset, bytes.len() as u64, 1, &mut |at, piece| {
-            let at = usize::try_from(at - offset).map_err(|_| cut())?;
-            bytes.get_mut(at..at + piece.len()).ok_or_else(cut)?.copy_from_slice(piece);
-            Ok(())
-        })
-    }
-
-    /// Reads `len` bytes at `offset`, and gives each piece of them with its offset as soon as it is there, in any
-    /// order. A piece is a multiple of `unit` bytes, which are at most 16 KiB.
-    pub(super) fn read_pieces(
-        &mut self,
-        offset: u64,
-        len: u64,
-        unit: usize,
+        ahead: &mut Ahead<D::Block>,
         each: &mut TakePiece<'_>,
     ) -> Result<(), RestoreCause> {
-        let end = self.check_range(offset, len)?;
-        let mut next = offset;
-        let mut pieces: FixedVec<Piece, READS_MAX> = FixedVec::new();
-        let mut outcome = Ok(());
-        // After a failure nothing new is started, but what is in flight is waited for.
-        while (outcome.is_ok() && next < end) || !pieces.is_empty() {
-            while outcome.is_ok() && next < end && !pieces.is_full() {
-                match self.submit_piece(next, end, unit) {
-                    Ok(Some(piece)) => {
-                        next = piece.to;
-                        let pushed = pieces.push(piece);
-                        debug_assert!(pushed.is_ok(), "the loop saw room");
-                    }
-                    Ok(None) => break,
-                    Err(cause) => outcome = Err(cause),
+        loop {
+            self.read_ahead(ahead)?;
+            let Some(piece) = ahead.pieces.front_mut() else {
+                return if ahead.next < ahead.end { Err(RestoreCause::DiskBusy) } else { Ok(()) };
+            };
+            match piece.ended.take() {
+                Some(outcome) => {
+                    let (skip, from, to) = (piece.skip, piece.from, piece.to);
+                    ahead.pieces.pop_front();
+                    self.take(outcome, skip, from..to, each)?;
                 }
+                None => self.reap(Wait::ForOne, ahead)?,
             }
-            if outcome.is_ok() && pieces.is_empty() {
+        }
+    }
+
+    /// Starts a read, and more until the first piece is there: a disk that reads at once would only fill the cache
+    /// with what is not wanted yet.
+    fn read_ahead(&mut self, ahead: &mut Ahead<D::Block>) -> Result<(), RestoreCause> {
+        let mut may_start = true;
+        while may_start && ahead.next < ahead.end && !ahead.pieces.is_full() {
+            let Some(piece) = self.submit_piece(ahead) else { break };
+            ahead.next = piece.to;
+            let pushed = ahead.pieces.push_back(piece);
+            debug_assert!(pushed.is_ok(), "the loop saw room");
+            self.reap(Wait::No, ahead)?;
+            may_start = ahead.pieces.front().is_some_and(|piece| piece.ended.is_none());
+        }
+        Ok(())
+    }
+
+    /// Waits for all that is in flight, and gives its memory back.
+    fn settle(&mut self, mut ahead: Ahead<D::Block>) -> Result<(), RestoreCause> {
+        while let Some(piece) = ahead.pieces.front_mut() {
+            match piece.ended.take() {
+                Some(Outcome::Read { block, .. }) => {
+                    self.disk.recycle(block);
+                    ahead.pieces.pop_front();
+                }
+                Some(_) => drop(ahead.pieces.pop_front()),
+                None => self.reap(Wait::ForOne, &mut ahead)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes at its piece what each read that has ended brought.
+    fn reap(&mut self, wait: Wait, ahead: &mut Ahead<D::Block>) -> Result<(), RestoreCause> {
+        let mut ended = FixedVec::<Completion<D::Block>, READS_MAX>::new();
+        while self.disk.reap(wait, &mut ended) == 0 && wait == Wait::ForOne {
+            if self.disk.in_flight() == 0 {
                 return Err(RestoreCause::DiskBusy);
             }
-            if pieces.is_empty() {
-                break;
-            }
-            let completion = reap_one(self.disk)?;
-            let piece = pieces.iter().position(|piece| piece.token == completion.token);
-            let Some(piece) = piece.map(|at| pieces.swap_remove(at)) else { continue };
-            let taken = self.take(completion.outcome, &piece, outcome.is_ok().then_some(&mut *each));
-            outcome = outcome.and(taken);
         }
-        outcome
+        for completion in ended {
+            let piece = ahead.pieces.iter_mut().find(|piece| piece.token == completion.token);
+            match (piece, completion.outcome) {
+                (Some(piece), outcome) => piece.ended = Some(outcome),
+                (None, Outcome::Read { block, .. }) => self.disk.recycle(block),
+                (None, Outcome::Done | Outcome::Opened { .. } | Outcome::Failed(_)) => {}
+            }
+        }
+        Ok(())
     }
 
     /// The end of a range that lies within the file.
@@ -133,39 +176,36 @@ impl<'d, D: Disk> FileReader<'d, D> {
         offset.checked_add(len).filter(|end| *end <= self.len).ok_or_else(cut)
     }
 
-    /// Starts a read from `from` on, of as many units as a block has room for, or up to `end`; none while the disk
-    /// lends no block.
-    fn submit_piece(&mut self, from: u64, end: u64, unit: usize) -> Result<Option<Piece>, RestoreCause> {
-        let Some(block) = self.disk.block() else { return Ok(None) };
+    /// Starts the next read, of as many units as a block has room for; none while the disk lends no block, or takes
+    /// nothing more.
+    fn submit_piece(&mut self, ahead: &Ahead<D::Block>) -> Option<Piece<D::Block>> {
+        let block = self.disk.block()?;
+        let (from, token) = (ahead.next, self.tokens.draw());
         let skip = usize::try_from(from % D::ALIGNMENT as u64).unwrap_or(0);
         let room = block.as_ref().len().saturating_sub(skip);
-        let room = room - room % unit;
-        let wanted = usize::try_from(end - from).unwrap_or(room).min(room);
+        let room = room - room % ahead.unit;
+        let wanted = usize::try_from(ahead.end - from).unwrap_or(room).min(room);
         let len = (skip + wanted).next_multiple_of(D::ALIGNMENT);
-        let token = self.tokens.draw();
         let offset = from - skip as u64;
-        submit(self.disk, token, Operation::Read { file: self.file, offset, block, len })?;
-        Ok(Some(Piece { token, skip, from, to: from + wanted as u64 }))
+        submit(self.disk, token, Operation::Read { file: self.file, offset, block, len }).ok()?;
+        Some(Piece { token, skip, from, to: from + wanted as u64, ended: None })
     }
 
-    /// Gives away what a read brought, if it is wanted still.
+    /// Gives away bytes `range` of the file: what a read brought, without the first `skip` bytes.
     fn take(
         &mut self,
         outcome: Outcome<D::Block>,
-        piece: &Piece,
-        each: Option<&mut TakePiece<'_>>,
+        skip: usize,
+        range: Range<u64>,
+        each: &mut TakePiece<'_>,
     ) -> Result<(), RestoreCause> {
         let Outcome::Read { block, len } = outcome else {
             return Err(unexpected(self.disk, outcome, OperationKind::Read));
         };
-        let wanted = usize::try_from(piece.to - piece.from).unwrap_or(usize::MAX);
-        let read = block.as_ref().get(..len).and_then(|read| read.get(piece.skip..)?.get(..wanted));
+        let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let read = block.as_ref().get(..len).and_then(|read| read.get(skip..)?.get(..wanted));
         let short = RestoreCause::Disk(DiskError { operation: OperationKind::Read, errno: DiskError::IO });
-        let taken = match (read, each) {
-            (None, _) => Err(short),
-            (Some(read), Some(each)) => each(piece.from, read),
-            (Some(_), None) => Ok(()),
-        };
+        let taken = read.ok_or(short).and_then(|read| each(range.start, read));
         self.disk.recycle(block);
         taken
     }
@@ -175,17 +215,30 @@ impl<'d, D: Disk> FileReader<'d, D> {
 pub(super) type TakePiece<'t> = dyn FnMut(u64, &[u8]) -> Result<(), RestoreCause> + 't;
 
 /// The answer to a range that ends behind the file.
-const fn cut() -> RestoreCause {
+pub(super) const fn cut() -> RestoreCause {
     RestoreCause::Disk(DiskError { operation: OperationKind::Read, errno: DiskError::INVALID })
 }
 
-/// A read in flight: `skip` bytes, then bytes `from..to` of the file, and perhaps some behind them.
+/// Reads of a range that are in flight, or whose bytes have not been taken.
 #[derive(Debug)]
-struct Piece {
+struct Ahead<B> {
+    /// Where the next one begins.
+    next: u64,
+    end: u64,
+    unit: usize,
+    /// In the order of the file.
+    pieces: Deque<Piece<B>, READS_MAX>,
+}
+
+/// A read of `skip` bytes, then bytes `from..to` of the file, and perhaps some behind them.
+#[derive(Debug)]
+struct Piece<B> {
     token: Token,
     skip: usize,
     from: u64,
     to: u64,
+    /// How it ended.
+    ended: Option<Outcome<B>>,
 }
 
 impl<D: Disk> Drop for FileReader<'_, D> {

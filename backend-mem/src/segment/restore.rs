@@ -11,8 +11,10 @@ use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 use super::SegmentRef;
 use super::adopt::{IndexedGroup, adopt_groups, is_adoptable};
 use super::error::{RestoreCause, RestoreError};
+use super::fetch::{KeyGroupBytes, KeyGroupReader};
 use super::page::{PageChecker, Shapes};
-use super::source::{SegmentMeta, SegmentSource};
+use super::read::{FileReader, ReadAt};
+use super::source::{BATCH_LEN, SegmentMeta, SegmentSource, batch_of, split_indexes};
 use crate::arena::ArenaHandle;
 use crate::codec::CodecId;
 use crate::heap::{Hasher, Heap, HeapError, HeapOptions, StateId, StateKind};
@@ -36,7 +38,7 @@ pub struct RestoreStats {
 /// Reads and checks header, registry and every frame of those key groups, nothing of the others. Waits for
 /// the disk. Work: each frame is copied once; entries are put one by one only where the heap cannot take over the
 /// pages, because its frames have another size, its hash another seed, or its key group has entries already.
-/// Memory, the heap's own apart: the footer, and index and a few bytes for each frame of 16 MiB of them; of a
+/// Memory, the heap's own apart: the footer, and index and a few bytes for each frame of 256 MiB of them; of a
 /// key group whose entries are put one by one, all of its frames.
 ///
 /// # Errors
@@ -50,18 +52,16 @@ pub fn restore_segment<D: Disk, A: ArenaHandle>(
     heap: &mut Heap<A>,
 ) -> Result<RestoreStats, RestoreError> {
     let mut restore = SegmentRestore::open(disk, path, expected, range, heap)?;
-    while !restore.is_done() {
-        restore.step(disk, heap)?;
-    }
+    restore.finish(disk, heap)?;
     Ok(restore.stats())
 }
 
 /// A restore of key groups of one segment, step by step: those that are wanted now first, the others when there
 /// is time.
 ///
-/// As long as a key group is not restored the heap answers as if it had no entries, so nobody may use it before
-/// [`Self::key_group_now`]. And nothing may be acknowledged before [`Self::is_done`]: only then is it known that
-/// every byte is sound.
+/// As long as a key group is not restored the heap refuses to look into it, and to be frozen, with
+/// [`HeapError::NotRestored`]; [`Self::key_group_now`] brings it. Nothing may be acknowledged before
+/// [`Self::is_done`]: only then is it known that every byte is sound.
 #[derive(Debug)]
 pub struct SegmentRestore {
     path: String,
@@ -83,9 +83,8 @@ pub struct SegmentRestore {
     stats: RestoreStats,
 }
 
-/// Frames that are read without a pause between them, in bytes: so few that they are still in a cache when they
-/// are checked together.
-const BATCH_LEN: u64 = 16 << 20;
+/// Frames that a step reads, in bytes.
+const STEP_LEN: u64 = 16 << 20;
 /// Pages of this epoch or later are not taken over: epochs that are nearly used up begin anew with the entries.
 const EPOCH_END: u32 = 1 << 31;
 
@@ -125,6 +124,7 @@ impl SegmentRestore {
         let same_hash = meta.header.hash_seed == hash_seed;
         let hasher = if same_hash { heap.hasher() } else { Hasher::new(meta.header.hash_seed) };
         let rows = meta.key_groups(range)?;
+        rows.iter().for_each(|row| heap.await_group(KeyGroup(row.key_group.get())));
         let is_restored = vec![false; rows.len()];
         let (path, adopts, rewrites) = (String::from(path), epoch.is_some(), heap.rewrites());
         let stats = RestoreStats::default();
@@ -153,9 +153,42 @@ impl SegmentRestore {
         heap: &mut Heap<A>,
         group: KeyGroup,
     ) -> Result<(), RestoreError> {
-        let found = self.rows.binary_search_by_key(&group.0, |row| row.key_group.get());
-        match found.ok().filter(|at| !self.is_restored.get(*at).is_none_or(|is_restored| *is_restored)) {
+        match self.awaited_at(group) {
             Some(at) => self.restore(disk, heap, at..at + 1),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a key group is that is wanted and not restored yet.
+    fn awaited_at(&self, group: KeyGroup) -> Option<usize> {
+        let at = self.rows.binary_search_by_key(&group.0, |row| row.key_group.get()).ok()?;
+        self.is_restored.get(at).is_some_and(|is_restored| !is_restored).then_some(at)
+    }
+
+    /// The key groups that are wanted and not restored yet, ascending.
+    pub fn awaited(&self) -> impl Iterator<Item = KeyGroup> {
+        let rows = self.rows.iter().zip(&self.is_restored).skip(self.next);
+        rows.filter(|(_, is_restored)| !**is_restored).map(|(row, _)| KeyGroup(row.key_group.get()))
+    }
+
+    /// The reading of a key group that is wanted and not restored yet, for whoever owns the disk.
+    #[must_use]
+    pub fn reader(&self, group: KeyGroup) -> Option<KeyGroupReader> {
+        let row = self.rows.get(self.awaited_at(group)?)?;
+        Some(KeyGroupReader::new(self.path.clone(), row))
+    }
+
+    /// Restores a key group from what its [reader](Self::reader) has read, if it is not restored yet.
+    ///
+    /// # Errors
+    /// As [`restore_segment`].
+    pub fn take<A: ArenaHandle>(
+        &mut self,
+        read: &KeyGroupBytes,
+        heap: &mut Heap<A>,
+    ) -> Result<(), RestoreError> {
+        match self.awaited_at(read.group()) {
+            Some(at) => self.restore_from(read, heap, at..at + 1),
             None => Ok(()),
         }
     }
@@ -169,20 +202,35 @@ impl SegmentRestore {
         disk: &mut D,
         heap: &mut Heap<A>,
     ) -> Result<(), RestoreError> {
-        self.restore(disk, heap, self.next..self.next + self.batch_len())
+        self.restore_next(disk, heap, STEP_LEN)
     }
 
-    /// How many of the next key groups make a batch.
-    fn batch_len(&self) -> usize {
-        let frame_size = self.meta.header.frame_size();
-        let mut len = 0;
-        let waiting = self.rows.iter().zip(&self.is_restored).skip(self.next);
-        let fits = |(row, is_restored): &(&KeyGroupRow, &bool)| {
-            let is_first = len == 0;
-            len += u64::from(row.frame_count.get()) * frame_size;
-            !**is_restored && (is_first || len <= BATCH_LEN)
-        };
-        waiting.take_while(fits).count()
+    /// Restores all key groups that are left, without a pause. Waits for the disk.
+    ///
+    /// # Errors
+    /// As [`restore_segment`].
+    pub fn finish<D: Disk, A: ArenaHandle>(
+        &mut self,
+        disk: &mut D,
+        heap: &mut Heap<A>,
+    ) -> Result<(), RestoreError> {
+        while !self.is_done() {
+            self.restore_next(disk, heap, BATCH_LEN)?;
+        }
+        Ok(())
+    }
+
+    fn restore_next<D: Disk, A: ArenaHandle>(
+        &mut self,
+        disk: &mut D,
+        heap: &mut Heap<A>,
+        len_max: u64,
+    ) -> Result<(), RestoreError> {
+        let behind = self.is_restored.iter().skip(self.next);
+        let waiting = behind.take_while(|is_restored| !**is_restored).count();
+        let rows = self.rows.get(self.next..self.next + waiting).unwrap_or_default();
+        let count = batch_of(rows, &self.meta.header, len_max);
+        self.restore(disk, heap, self.next..self.next + count)
     }
 
     fn restore<D: Disk, A: ArenaHandle>(
@@ -191,8 +239,23 @@ impl SegmentRestore {
         heap: &mut Heap<A>,
         batch: Range<usize>,
     ) -> Result<(), RestoreError> {
-        self.restore_batch(disk, heap, batch.clone())
-            .map_err(|cause| RestoreError { path: self.path.clone(), cause })?;
+        let path = self.path.clone();
+        let file = FileReader::open(disk, &path).map_err(|cause| RestoreError { path, cause })?;
+        self.restore_from(file, heap, batch)
+    }
+
+    fn restore_from<R: ReadAt, A: ArenaHandle>(
+        &mut self,
+        file: R,
+        heap: &mut Heap<A>,
+        batch: Range<usize>,
+    ) -> Result<(), RestoreError> {
+        let restored = self.restore_batch(file, heap, batch.clone());
+        let rows = self.rows.get(batch.clone()).unwrap_or_default();
+        restored.map_err(|cause| {
+            rows.iter().for_each(|row| heap.await_group(KeyGroup(row.key_group.get())));
+            RestoreError { path: self.path.clone(), cause }
+        })?;
         self.is_restored.get_mut(batch).unwrap_or_default().fill(true);
         let behind = self.is_restored.iter().skip(self.next);
         self.next += behind.take_while(|is_restored| **is_restored).count();
@@ -200,9 +263,9 @@ impl SegmentRestore {
     }
 
     /// Restores key groups that lie one behind the other.
-    fn restore_batch<D: Disk, A: ArenaHandle>(
+    fn restore_batch<R: ReadAt, A: ArenaHandle>(
         &mut self,
-        disk: &mut D,
+        file: R,
         heap: &mut Heap<A>,
         batch: Range<usize>,
     ) -> Result<(), RestoreCause> {
@@ -210,50 +273,47 @@ impl SegmentRestore {
             return Err(RestoreCause::Rewritten);
         }
         let rows = self.rows.get(batch).unwrap_or_default();
-        let mut source = SegmentSource::open(disk, &self.path, &self.meta)?;
+        rows.iter().for_each(|row| heap.arrived(KeyGroup(row.key_group.get())));
+        let mut source = SegmentSource::new(file, &self.meta)?;
         let checker = PageChecker { header: self.meta.header, hasher: self.hasher, shapes: &self.shapes };
         let indexes = source.read_indexes(rows)?;
         let mut groups = Vec::with_capacity(rows.len());
-        let mut rest = indexes.as_slice();
-        for row in rows {
-            let (index, behind) = rest.split_at_checked(row.index_len.get() as usize).unwrap_or((rest, &[]));
+        for (row, index) in split_indexes(rows, &indexes) {
             let group = IndexedGroup { row, index: IndexView::parse(index, &checker.header, row)? };
             groups.push((self.adopts && is_adoptable(heap, &self.states, &group)?, group));
-            rest = behind;
         }
         for alike in groups.chunk_by(|(a, _), (b, _)| a == b) {
             let adopts = alike.first().is_some_and(|(adopts, _)| *adopts);
-            let groups: Vec<IndexedGroup<'_>> = alike.iter().map(|(_, group)| *group).collect();
             if adopts {
+                let groups: Vec<IndexedGroup<'_>> = alike.iter().map(|(_, group)| *group).collect();
                 adopt_groups(&mut source, &groups, heap, (&self.states, checker), &mut self.stats)?;
             } else {
-                for group in groups {
-                    put_entries(&mut source, group.row, heap, (&self.states, checker), &mut self.stats)?;
-                }
+                let rows: Vec<KeyGroupRow> = alike.iter().map(|(_, group)| *group.row).collect();
+                put_entries(&mut source, &rows, heap, (&self.states, checker), &mut self.stats)?;
             }
         }
         Ok(())
     }
 }
 
-/// Puts the entries of a key group one by one.
-fn put_entries<D: Disk, A: ArenaHandle>(
-    source: &mut SegmentSource<'_, D>,
-    row: &KeyGroupRow,
+/// Puts the entries of key groups that lie one behind the other one by one.
+fn put_entries<R: ReadAt, A: ArenaHandle>(
+    source: &mut SegmentSource<R>,
+    rows: &[KeyGroupRow],
     heap: &mut Heap<A>,
     (states, checker): (&StateMap, PageChecker<'_>),
     stats: &mut RestoreStats,
 ) -> Result<(), RestoreCause> {
-    let pages = source.read_key_group(row, checker)?;
-    let group = KeyGroup(row.key_group.get());
-    stats.entries += pages.entries(&mut |state, key, value| {
-        heap.put_any(states.get(state)?, group, key, value)?;
+    source.read_key_groups(rows, checker, &mut |pages| {
+        let group = KeyGroup(pages.row().key_group.get());
+        stats.entries += pages.entries(&mut |state, key, value| {
+            heap.put_any(states.get(state)?, group, key, value)?;
+            Ok(())
+        })?;
+        stats.key_groups += 1;
+        stats.frames_len += pages.frames_len();
         Ok(())
-    })?;
-    stats.key_groups += 1;
-    stats.frames_len += pages.frames_len();
-    source.reuse(pages.into_frames());
-    Ok(())
+    })
 }
 
 /// Numbers of states in the file, ascending, and in the heap.

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use slackwater_core::durable::Disk;
 use slackwater_core::format::FormatError;
 use slackwater_core::format::segment::{
-    BLOCK_SIZE_MAX, Compression, FooterView, KeyGroupRow, SegmentHeader, SegmentTrailer, SegmentTrailerLayout,
+    Compression, FooterView, KeyGroupRow, SegmentHeader, SegmentTrailer, SegmentTrailerLayout,
 };
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
 
@@ -15,7 +15,7 @@ use super::compression::{Decompressor, TakeFrames, check_compression};
 use super::error::RestoreCause;
 use super::key_group::KeyGroupPages;
 use super::page::PageChecker;
-use super::read::FileReader;
+use super::read::{FileReader, ReadAt};
 
 /// What a segment says of itself, read and checked.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl SegmentMeta {
         let len = file.len();
         same("length", expected.len, len)?;
 
-        let header = SegmentHeader::parse(&file.read(0, len.min(BLOCK_SIZE_MAX as u64))?)?;
+        let header = read_header(&mut file)?;
         check_compression(header.compression)?;
         same("file id", expected.file_id, header.file_id)?;
         same("first key group", expected.key_groups.first.0, header.key_groups.first.0)?;
@@ -88,47 +88,59 @@ impl SegmentMeta {
 
 /// A segment that is open for reading.
 #[derive(Debug)]
-pub(super) struct SegmentSource<'d, D: Disk> {
-    file: FileReader<'d, D>,
+pub(super) struct SegmentSource<R> {
+    file: R,
     header: SegmentHeader,
     decompressor: Decompressor,
-    /// Memory for the frames of the next key group.
-    spare: Vec<u8>,
-    /// What is stored of compressed key groups.
+    /// What is stored of compressed key groups, as far as it has come.
     data: Vec<u8>,
+    /// Memory for the frames of a chunk.
+    chunk: Vec<u8>,
 }
 
-impl<'d, D: Disk> SegmentSource<'d, D> {
+/// Takes a key group whose pages are sound.
+pub(super) type TakeKeyGroup<'t, 's> = dyn FnMut(&KeyGroupPages<'s>) -> Result<(), RestoreCause> + 't;
+
+impl<'d, D: Disk> SegmentSource<FileReader<'d, D>> {
     pub(super) fn open(disk: &'d mut D, path: &str, meta: &SegmentMeta) -> Result<Self, RestoreCause> {
+        Self::new(FileReader::open(disk, path)?, meta)
+    }
+}
+
+impl<R: ReadAt> SegmentSource<R> {
+    pub(super) fn new(file: R, meta: &SegmentMeta) -> Result<Self, RestoreCause> {
         let header = meta.header;
         let decompressor = Decompressor::new(header.compression)?;
-        let file = FileReader::open(disk, path)?;
-        Ok(Self { file, header, decompressor, spare: Vec::new(), data: Vec::new() })
+        Ok(Self { file, header, decompressor, data: Vec::new(), chunk: Vec::new() })
     }
 
-    /// Reads a key group and checks its index and frames.
-    pub(super) fn read_key_group<'s>(
+    /// Reads key groups that lie one behind the other, checks index and frames of each, and gives one after the
+    /// other. Memory: all indexes, the frames of one key group.
+    pub(super) fn read_key_groups<'s>(
         &mut self,
-        row: &KeyGroupRow,
+        rows: &[KeyGroupRow],
         checker: PageChecker<'s>,
-    ) -> Result<KeyGroupPages<'s>, RestoreCause> {
-        let index = self.file.read(row.index_offset.get(), row.index_len.get().into())?;
-        let (from, len) = (row.data_offset.get(), row.data_len.get());
-        let mut frames = core::mem::take(&mut self.spare);
-        match self.header.compression {
-            Compression::None => self.file.read_into(from, len, &mut frames)?,
-            Compression::Lz4 | Compression::Zstd => {
-                self.file.read_into(from, len, &mut self.data)?;
-                frames.clear();
-                self.decompressor.append_frames(&self.data, &self.header, row, &mut frames)?;
+        each: &mut TakeKeyGroup<'_, 's>,
+    ) -> Result<(), RestoreCause> {
+        let indexes = self.read_indexes(rows)?;
+        let mut groups = split_indexes(rows, &indexes);
+        let mut pages = KeyGroupPages::new(checker);
+        let mut begin = |pages: &mut KeyGroupPages<'s>| {
+            groups.next().map_or(Ok(()), |(row, index)| pages.begin(row, index))
+        };
+        begin(&mut pages)?;
+        self.read_frames(rows, &mut |_, frames| {
+            let mut rest = frames;
+            while !rest.is_empty() {
+                rest = pages.take(rest)?;
+                if pages.is_whole() {
+                    pages.check_together()?;
+                    each(&pages)?;
+                    begin(&mut pages)?;
+                }
             }
-        }
-        KeyGroupPages::check(checker, *row, index, frames)
-    }
-
-    /// Takes back the memory of frames.
-    pub(super) fn reuse(&mut self, frames: Vec<u8>) {
-        self.spare = frames;
+            Ok(())
+        })
     }
 
     /// Reads the indexes of key groups that lie one behind the other.
@@ -137,8 +149,8 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
         self.file.read(from, rows.iter().map(|row| u64::from(row.index_len.get())).sum())
     }
 
-    /// Reads the frames of key groups that lie one behind the other, and gives whole ones with the number of the
-    /// first of them, in any order.
+    /// Reads the frames of key groups that lie one behind the other, and gives whole ones, in order, with the number
+    /// of the first of them.
     pub(super) fn read_frames(
         &mut self,
         rows: &[KeyGroupRow],
@@ -146,10 +158,9 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
     ) -> Result<(), RestoreCause> {
         let from = rows.first().map_or(0, |row| row.data_offset.get());
         let len = rows.iter().map(|row| row.data_len.get()).sum();
-        let header = &self.header;
+        let header = self.header;
         if header.compression != Compression::None {
-            self.file.read_into(from, len, &mut self.data)?;
-            return self.decompress(rows, each);
+            return self.read_chunks(rows, (from, len), each);
         }
         let frame_size = usize::try_from(header.frame_size()).unwrap_or(usize::MAX);
         self.file.read_pieces(from, len, frame_size, &mut |offset, frames| {
@@ -157,17 +168,85 @@ impl<'d, D: Disk> SegmentSource<'d, D> {
         })
     }
 
-    /// The same for those whose chunks have been read.
-    fn decompress(&mut self, rows: &[KeyGroupRow], each: &mut TakeFrames<'_>) -> Result<(), RestoreCause> {
-        let mut rest = self.data.as_slice();
-        for row in rows {
-            let len = usize::try_from(row.data_len.get()).unwrap_or(usize::MAX);
-            let (data, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            self.decompressor.each_chunk(data, &self.header, row, &mut self.spare, each)?;
-            rest = behind;
-        }
-        Ok(())
+    /// The same for compressed ones: a key group is decompressed as soon as all of it is there.
+    fn read_chunks(
+        &mut self,
+        rows: &[KeyGroupRow],
+        (from, len): (u64, u64),
+        each: &mut TakeFrames<'_>,
+    ) -> Result<(), RestoreCause> {
+        let Self { file, header, decompressor, data, chunk } = self;
+        let mut rows = rows.iter().peekable();
+        data.clear();
+        let read = file.read_pieces(from, len, 1, &mut |_, piece| {
+            data.extend_from_slice(piece);
+            let mut rest = data.as_slice();
+            while let Some((stored, behind)) = rows.peek().and_then(|row| split_data(rest, row)) {
+                if let Some(row) = rows.next() {
+                    decompressor.each_chunk(stored, header, row, chunk, each)?;
+                }
+                rest = behind;
+            }
+            let done = data.len() - rest.len();
+            data.drain(..done);
+            Ok(())
+        });
+        read?;
+        // Those of which nothing is stored, which is damage.
+        rows.try_for_each(|row| decompressor.each_chunk(&[], header, row, chunk, each))
     }
+}
+
+/// Each key group with its index, of key groups whose indexes lie one behind the other.
+pub(super) fn split_indexes<'i>(
+    rows: &'i [KeyGroupRow],
+    indexes: &'i [u8],
+) -> impl Iterator<Item = (&'i KeyGroupRow, &'i [u8])> {
+    let mut rest = indexes;
+    rows.iter().map(move |row| {
+        let (index, behind) = rest.split_at_checked(row.index_len.get() as usize).unwrap_or((rest, &[]));
+        rest = behind;
+        (row, index)
+    })
+}
+
+/// What is stored of a key group, if all of it is there, and what lies behind.
+fn split_data<'b>(bytes: &'b [u8], row: &KeyGroupRow) -> Option<(&'b [u8], &'b [u8])> {
+    bytes.split_at_checked(usize::try_from(row.data_len.get()).ok()?)
+}
+
+/// Frames whose indexes are in memory at a time, in bytes, where nothing waits for the next: the fewer, the more often
+/// the disk has nothing to do.
+pub(super) const BATCH_LEN: u64 = 256 << 20;
+
+/// Key groups in batches.
+pub(super) fn batches<'r>(
+    rows: &'r [KeyGroupRow],
+    header: &SegmentHeader,
+) -> impl Iterator<Item = &'r [KeyGroupRow]> {
+    let mut rest = rows;
+    core::iter::from_fn(move || {
+        let (batch, behind) = rest.split_at_checked(batch_of(rest, header, BATCH_LEN))?;
+        rest = behind;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+/// How many of these key groups, the first one in any case, have no more than `len_max` bytes of frames together.
+pub(super) fn batch_of(rows: &[KeyGroupRow], header: &SegmentHeader, len_max: u64) -> usize {
+    let mut len = 0;
+    let fits = |row: &&KeyGroupRow| {
+        len += u64::from(row.frame_count.get()) * header.frame_size();
+        len <= len_max
+    };
+    rows.iter().take_while(fits).count().max(1).min(rows.len())
+}
+
+/// Reads and checks the header and all of its block, which is mostly of the first size that is read.
+fn read_header<D: Disk>(file: &mut FileReader<'_, D>) -> Result<SegmentHeader, RestoreCause> {
+    let header = SegmentHeader::parse(&file.read(0, file.len().min(4096))?)?;
+    let block_len = file.len().min(header.block_size());
+    if block_len <= 4096 { Ok(header) } else { Ok(SegmentHeader::parse(&file.read(0, block_len)?)?) }
 }
 
 /// Whether the file is the one that is wanted.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use slackwater_core::format::FormatError;
-use slackwater_core::format::segment::{Distribution, FooterView};
+use slackwater_core::format::segment::{Distribution, FooterView, IndexView, KeyGroupRow};
 use slackwater_core::key_group::KeyGroup;
 
 /// The place of an entry in a list of `count`, which is its key.
@@ -23,7 +23,7 @@ pub(super) struct Tally {
 }
 
 #[derive(Debug)]
-pub(super) struct TalliedState {
+struct TalliedState {
     distribution: Distribution,
     expected: u64,
     count: u64,
@@ -48,7 +48,7 @@ impl Tally {
     }
 
     /// Takes in entries of a state, but for their places in a list.
-    pub(super) fn add_many(
+    fn add_many(
         &mut self,
         group: KeyGroup,
         state: u16,
@@ -65,6 +65,17 @@ impl Tally {
         }
         tallied.count = tallied.count.saturating_add(count);
         Ok(tallied)
+    }
+
+    /// Takes in as many entries as the index of a key group says, and gives their number.
+    pub(super) fn add_index(&mut self, row: &KeyGroupRow, index: &IndexView<'_>) -> Result<u64, FormatError> {
+        let mut entries = 0_u64;
+        for section in index.sections() {
+            let count = section.head.entry_count.get();
+            self.add_many(KeyGroup(row.key_group.get()), section.head.state_id.get(), count)?;
+            entries = entries.saturating_add(count);
+        }
+        Ok(entries)
     }
 
     /// Every state has as many entries as it should. A list then has one in each place, since no key occurs twice.

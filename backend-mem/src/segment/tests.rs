@@ -22,6 +22,7 @@ mod append;
 mod compression;
 mod forge;
 mod golden;
+mod ranges;
 
 type TestDisk = MemDisk<FrozenRun>;
 /// Entries by state's name, key group and key.

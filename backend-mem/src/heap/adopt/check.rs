@@ -15,7 +15,7 @@ use crate::heap::Hasher;
 use crate::heap::grow::{DEPTH_MAX, DEPTH_SLACK, directory_lpn};
 use crate::heap::hash::same;
 pub(crate) use crate::heap::page::Fixed;
-use crate::heap::page::{Layout, Page, slots_usable};
+use crate::heap::page::{Layout, Page, SlotPage, slots_usable};
 use crate::heap::tables::LPN_OVERFLOW;
 
 mod tree;
@@ -69,13 +69,16 @@ pub(crate) fn check_records(bytes: &[u8], hasher: Hasher, shape: Option<Fixed>) 
     if page.count() > usable {
         return Err(corrupt("slots in use", 6, usable as u64, page.count() as u64));
     }
+    if let Some(fixed) = shape {
+        return check_fixed(bytes, &fixed, hasher, (prefix, depth)).map(|()| false);
+    }
     let (mut taken, mut has_chains) = (Taken::default(), false);
     for place in page.places() {
         let hash = hasher.of_content(&place.key);
         if (hash ^ prefix).leading_zeros() < depth {
             return Err(corrupt("hash of a key", place.offset, prefix, hash));
         }
-        if shape.is_none() && !taken.take(place.offset, place.len()) {
+        if !taken.take(place.offset, place.len()) {
             return Err(corrupt("record that overlaps another", place.offset, 0, 1));
         }
         // The search compares fingerprints, so this one is right if the record is found.
@@ -87,6 +90,23 @@ pub(crate) fn check_records(bytes: &[u8], hasher: Hasher, shape: Option<Fixed>) 
         has_chains |= is_chain(&place.key) || is_chain(&place.value);
     }
     Ok(has_chains)
+}
+
+/// The same for records of one size, which cannot overlap and have no chains.
+fn check_fixed(
+    bytes: &[u8],
+    fixed: &Fixed,
+    hasher: Hasher,
+    (prefix, depth): (u64, u32),
+) -> Result<(), FormatError> {
+    let Some(page) = SlotPage::new(bytes, fixed) else { return Err(corrupt("page", 0, 1, 0)) };
+    let Some((slot, hash, found)) = page.first_misplaced(&hasher, (prefix, depth)) else { return Ok(()) };
+    let offset = fixed.slot_at(slot);
+    if (hash ^ prefix).leading_zeros() < depth {
+        return Err(corrupt("hash of a key", offset, prefix, hash));
+    }
+    let found = found.map_or(u64::MAX, |found| found as u64);
+    Err(corrupt("slot where a key is found", offset, slot as u64, found))
 }
 
 /// Checks that the records of an ordered page, which has passed [`PageView::check`], do not overlap, and that

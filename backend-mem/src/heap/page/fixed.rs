@@ -5,9 +5,13 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
+#[cfg(feature = "std")]
+use slackwater_core::format::page::fingerprint;
 use slackwater_core::format::page::{TAG_DIRTY, TAGS_OFFSET, fixed_slots_max, inline_len_max};
 
 use super::{home, room, search, tags_end};
+#[cfg(feature = "std")]
+use crate::heap::hash::Hasher;
 use crate::heap::hash::same;
 use crate::heap::tags::{GROUP_LEN, Tags, prefetch};
 use crate::heap::{HeapError, StateId};
@@ -170,6 +174,36 @@ impl<'a, 'f> SlotPage<'a, 'f> {
         // What fills up the last group is no fingerprint, but nobody need rely on it.
         let is_it = |slot: usize| slot < slots && same(self.key(slot, key.len()), key);
         search(|first| Some(self.tags(first)), slots, hash, |slot| is_it(slot).then_some(slot))
+    }
+
+    /// The first record that a look-up does not find in its slot, or whose hash has other leading bits than these; and
+    /// the slot where it is found.
+    #[cfg(feature = "std")]
+    pub(in super::super) fn first_misplaced(
+        &self,
+        hasher: &Hasher,
+        (prefix, depth): (u64, u32),
+    ) -> Option<(usize, u64, Option<usize>)> {
+        let (slots, key_width) = (self.fixed.slots(), self.fixed.key_width());
+        for first in (0..slots).step_by(GROUP_LEN) {
+            let tags = self.tags(first);
+            let mut used = !tags.empty() & (u16::MAX >> GROUP_LEN.saturating_sub(slots - first).min(15));
+            while used != 0 {
+                let slot = first + used.trailing_zeros() as usize;
+                let own = used & used.wrapping_neg();
+                used ^= own;
+                let key = self.key(slot, key_width);
+                let hash = hasher.of(key);
+                // Nearly all lie where the search begins, and their fingerprint is the only one of its kind there.
+                let is_first = home(hash, slots) & !(GROUP_LEN - 1) == first;
+                let is_alone = is_first && tags.equal(fingerprint(hash)) == own;
+                let is_own = (hash ^ prefix).leading_zeros() >= depth;
+                if !is_own || !is_alone && self.slot_of(hash, key) != Some(slot) {
+                    return Some((slot, hash, self.slot_of(hash, key)));
+                }
+            }
+        }
+        None
     }
 
     /// The key in a slot, which is below their number; `len` is the width of keys.

@@ -80,7 +80,7 @@ fn a_compressed_segment_is_smaller() {
     }
 }
 
-fn noise(seed: u64, len: usize) -> Vec<u8> {
+pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let next = |random: &u64| Some(random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let numbers = core::iter::successors(Some(seed), next).skip(3).take(len);
     numbers.map(|number| number.to_le_bytes()[7]).collect()
