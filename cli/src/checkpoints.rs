@@ -1,6 +1,7 @@
 //! `checkpoints`: what is there.
 
 use serde_json::{Value, json};
+use slackwater::recovery::Defect;
 
 use crate::args::FolderArgs;
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ fn object(checkpoint: &Checkpoint) -> Value {
     });
     match &checkpoint.state {
         State::Incomplete => {}
-        State::Damaged(reason) => object["reason"] = json!(reason),
+        State::Unreadable(defect) => object["reason"] = json!(defect.to_string()),
         State::Complete(manifest) => {
             object["kind"] = json!("full");
             object["triggered_at_ms"] = json!(manifest.triggered_at.0);
@@ -47,10 +48,11 @@ fn row(checkpoint: &Checkpoint) -> Vec<String> {
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     let triggered = match &checkpoint.state {
         State::Complete(manifest) => Some(manifest.triggered_at.0),
-        State::Incomplete | State::Damaged(_) => None,
+        State::Incomplete | State::Unreadable(_) => None,
     };
     let state = match &checkpoint.state {
-        State::Damaged(reason) => format!("damaged: {reason}"),
+        State::Unreadable(Defect::Damaged(reason)) => format!("damaged: {reason}"),
+        State::Unreadable(defect @ Defect::Unchecked(_)) => defect.to_string(),
         State::Complete(_) | State::Incomplete => state(checkpoint).to_owned(),
     };
     vec![
@@ -67,7 +69,8 @@ fn row(checkpoint: &Checkpoint) -> Vec<String> {
 fn state(checkpoint: &Checkpoint) -> &'static str {
     match &checkpoint.state {
         State::Incomplete => "incomplete",
-        State::Damaged(_) => "damaged",
+        State::Unreadable(Defect::Damaged(_)) => "damaged",
+        State::Unreadable(Defect::Unchecked(_)) => "unchecked",
         State::Complete(manifest) if manifest.is_finished => "finished",
         State::Complete(_) => "complete",
     }
@@ -79,7 +82,7 @@ fn duration_ms(checkpoint: &Checkpoint) -> Option<u64> {
         State::Complete(manifest) => {
             checkpoint.completed_at.map(|end| end.saturating_sub(manifest.triggered_at.0))
         }
-        State::Incomplete | State::Damaged(_) => None,
+        State::Incomplete | State::Unreadable(_) => None,
     }
 }
 
@@ -88,6 +91,6 @@ fn subtasks(checkpoint: &Checkpoint) -> Option<u64> {
         State::Complete(manifest) => {
             Some(manifest.vertices.iter().map(|vertex| vertex.subtasks.len() as u64).sum())
         }
-        State::Incomplete | State::Damaged(_) => None,
+        State::Incomplete | State::Unreadable(_) => None,
     }
 }

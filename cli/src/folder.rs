@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use slackwater::checkpoint::Manifest;
 use slackwater::ids::CheckpointId;
 use slackwater::mem::{FrozenRun, MmapDisk};
-use slackwater::recovery::{read_manifest, verify_segments};
+use slackwater::recovery::{Defect, read_manifest, verify_segments};
 
 use crate::failure::Failure;
 
@@ -30,7 +30,7 @@ pub(crate) enum State {
     /// There is none: never completed.
     Incomplete,
     /// It cannot be read.
-    Damaged(String),
+    Unreadable(Defect),
     /// It can.
     Complete(Box<Manifest>),
 }
@@ -52,11 +52,11 @@ impl Checkpoint {
         entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
     }
 
-    /// Reads every byte; what is wrong, a sentence each.
-    pub(crate) fn verify(&self) -> Result<Vec<String>, Failure> {
+    /// Reads every byte; what is wrong.
+    pub(crate) fn verify(&self) -> Result<Vec<Defect>, Failure> {
         match &self.state {
             State::Incomplete => Ok(Vec::new()),
-            State::Damaged(reason) => Ok(vec![reason.clone()]),
+            State::Unreadable(defect) => Ok(vec![defect.clone()]),
             State::Complete(manifest) => Ok(verify_segments(&mut disk(&self.job)?, "", manifest)),
         }
     }
@@ -90,7 +90,7 @@ fn read(job: &Path, id: CheckpointId) -> Result<Checkpoint, Failure> {
         .map_err(|error| Failure::environment(format!("checkpoint {id} in {}: {error}", job.display())))?;
     let state = match manifest {
         None => State::Incomplete,
-        Some(Err(reason)) => State::Damaged(reason),
+        Some(Err(defect)) => State::Unreadable(defect),
         Some(Ok(manifest)) => State::Complete(Box::new(manifest)),
     };
     let written =

@@ -186,7 +186,7 @@ pub(crate) fn failure(error: &JobError) -> Failure {
         | JobError::OtherJob { .. }
         | JobError::OtherMaxParallelism { .. }
         | JobError::AlreadyFinished { .. } => Failure::usage(message),
-        JobError::Restore { .. } => Failure::answer(message),
+        JobError::Restore { .. } | JobError::LateDamage { .. } => Failure::answer(message),
         JobError::FolderInUse { .. }
         | JobError::Storage { .. }
         | JobError::Unsupported { .. }

@@ -1,6 +1,7 @@
 //! Operators chained inside a subtask: a record passes from one to the next by a call.
 
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::key_group::KeyGroup;
 use slackwater_core::time::Now;
 use slackwater_mem::{Heap, HeapError, Snapshot};
 
@@ -11,9 +12,11 @@ use crate::operator::{OperatorError, SubtaskInfo};
 use crate::output::{Output, Receive};
 use crate::record::Record;
 
+mod held;
 mod keyed;
 mod sink;
 
+pub(crate) use held::{HeldSink, HeldSinks};
 pub(crate) use keyed::KeyedStage;
 pub(crate) use sink::SinkStage;
 
@@ -23,11 +26,28 @@ pub(crate) struct Cx {
     pub(crate) now: Now,
     /// Only where operators have keyed state.
     pub(crate) heap: Option<Heap>,
+    /// Some of that state has yet to come.
+    pub(crate) is_loading: bool,
+    /// The key group of it that a record waits for.
+    pub(crate) wanted: Option<KeyGroup>,
     /// The first error; nothing more is processed once there is one.
     pub(crate) failure: Option<(String, OperatorError)>,
 }
 
 impl Cx {
+    pub(crate) fn new(heap: Option<Heap>, is_loading: bool) -> Self {
+        Self { now: Now::default(), heap, is_loading, wanted: None, failure: None }
+    }
+
+    /// Whether a key group's state has come; asks for it if not.
+    pub(crate) fn has_state(&mut self, group: KeyGroup) -> bool {
+        let is_awaited = self.heap.as_ref().is_some_and(|heap| heap.is_awaited(group));
+        if is_awaited {
+            self.wanted = Some(group);
+        }
+        !is_awaited
+    }
+
     pub(crate) fn fail(&mut self, operator: &str, error: OperatorError) {
         self.failure.get_or_insert_with(|| (operator.to_owned(), error));
     }
@@ -56,6 +76,11 @@ const RESERVE_SHARE: u64 = 8;
 pub(crate) trait Stage<R: Record + ?Sized>: ChainOps {
     /// Takes a record; there is always room for the one in work.
     fn process(&mut self, record: &R, cx: &mut Cx);
+
+    /// Whether the state that the record's key may have is there; asks for it if not.
+    fn has_state(&mut self, _record: &R, _cx: &mut Cx) -> bool {
+        true
+    }
 }
 
 /// What does not depend on the type of records. A stage does its own part and passes the call on.
@@ -113,6 +138,14 @@ pub(crate) trait ChainOps: Send {
         Ok(Vec::new())
     }
 
+    /// Lets the sink wait until [`ChainOps::release`], and gives it away if it is the one that recovers.
+    fn hold(&mut self, _restored: &RestoredStates<'_>, _recovers: bool) -> Option<HeldSink> {
+        None
+    }
+
+    /// Lets the sink begin; with the sink if it was given away.
+    fn release(&mut self, _recovered: Option<HeldSink>, _cx: &mut Cx) {}
+
     /// What the sink asks of the writer.
     fn take_request(&mut self) -> Option<(FileTicket, FileRequest)> {
         None
@@ -169,6 +202,16 @@ macro_rules! pass_on {
             files: &mut dyn crate::files::BlockingFiles,
         ) -> Result<Vec<String>, OperatorError> {
             self.next.recover(restored, files)
+        }
+        fn hold(
+            &mut self,
+            restored: &crate::checkpoint::RestoredStates<'_>,
+            recovers: bool,
+        ) -> Option<crate::chain::HeldSink> {
+            self.next.hold(restored, recovers)
+        }
+        fn release(&mut self, recovered: Option<crate::chain::HeldSink>, cx: &mut Cx) {
+            self.next.release(recovered, cx);
         }
         fn take_request(&mut self) -> Option<(crate::files::FileTicket, crate::files::FileRequest)> {
             self.next.take_request()

@@ -51,12 +51,17 @@ pub(crate) struct CoordinatorParts {
     /// What every manifest of this run says; the rest is filled in.
     pub(crate) template: Manifest,
     pub(crate) retention: Retention,
+    /// Subtasks whose restored state has yet to come and be verified.
+    pub(crate) loading: BTreeSet<TaskIndex>,
 }
 
 /// The coordinator of a job.
 pub(crate) struct CoordinatorActor {
     machine: Box<Machine>,
     is_started: bool,
+    /// Subtasks whose restored state has yet to come and be verified; none once the sinks have recovered, too. No
+    /// checkpoint begins before.
+    loading: Option<BTreeSet<TaskIndex>>,
     tasks: Vec<Mailbox<TaskMail>>,
     writer: Mailbox<WriterMail>,
     signal: Signal,
@@ -111,6 +116,7 @@ impl CoordinatorActor {
         Ok(Self {
             machine: Box::new(machine),
             is_started: false,
+            loading: Some(parts.loading).filter(|loading| !loading.is_empty()),
             tasks: parts.tasks,
             writer: parts.writer,
             signal: parts.signal,
@@ -130,14 +136,9 @@ impl CoordinatorActor {
 
     fn advance(&mut self, now: Now) -> Result<Step, JobError> {
         let mut did_something = false;
-        if !self.is_started {
-            self.is_started = true;
+        if !self.is_started && self.loading.is_none() {
             did_something = true;
-            for task in (0u16..).map(TaskIndex).take(self.tasks.len()) {
-                let (attempt, state) = (Attempt::first(task), TaskState::Running);
-                self.tell_machine(now, CoordinatorEvent::TaskChanged { attempt, state })?;
-            }
-            self.tell_machine(now, CoordinatorEvent::JobStarted)?;
+            self.start(now)?;
         }
         for _ in 0..MAIL_PER_STEP {
             let Some(mail) = self.mail.receive() else { break };
@@ -162,6 +163,16 @@ impl CoordinatorActor {
         Ok(Step::Parked(Parked { deadline, on: ParkedOn::Mail }))
     }
 
+    fn start(&mut self, now: Now) -> Result<(), JobError> {
+        self.is_started = true;
+        for task in (0u16..).map(TaskIndex).take(self.tasks.len()) {
+            let (attempt, state) = (Attempt::first(task), TaskState::Running);
+            self.tell_machine(now, CoordinatorEvent::TaskChanged { attempt, state })?;
+        }
+        self.tell_machine(now, CoordinatorEvent::JobStarted)?;
+        self.request_last(now)
+    }
+
     fn on_mail(&mut self, now: Now, mail: CoordinatorMail) -> Result<(), JobError> {
         match mail {
             CoordinatorMail::Acknowledge { id, task, part } => {
@@ -178,6 +189,19 @@ impl CoordinatorActor {
             CoordinatorMail::Drained(task) => {
                 self.drained.insert(task);
                 self.request_last(now)
+            }
+            CoordinatorMail::Restored(task) => {
+                if let Some(loading) = &mut self.loading
+                    && loading.remove(&task)
+                    && loading.is_empty()
+                {
+                    self.writer.send(WriterMail::RecoverSinks);
+                }
+                Ok(())
+            }
+            CoordinatorMail::SinksRecovered => {
+                self.loading = None;
+                Ok(())
             }
             CoordinatorMail::Committed { id, task } => {
                 self.on_committed(id, task);
@@ -209,7 +233,8 @@ impl CoordinatorActor {
 
     /// Asks for the last checkpoint once every task is drained.
     fn request_last(&mut self, now: Now) -> Result<(), JobError> {
-        if !matches!(self.end, End::Far) || self.drained.len() < self.tasks.len() {
+        let is_due = self.is_started && self.drained.len() == self.tasks.len();
+        if !matches!(self.end, End::Far) || !is_due {
             return Ok(());
         }
         self.end = End::Requested;

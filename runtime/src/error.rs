@@ -6,7 +6,6 @@ use slackwater_core::durable::DiskError;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::machine::Rejected;
 use slackwater_core::reason::FailureReason;
-use slackwater_mem::segment::Unsupported;
 
 /// Why a job did not start, or ended before its time. One line each, saying what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,20 +73,30 @@ pub enum JobError {
         /// What it said.
         error: DiskError,
     },
-    /// The newest checkpoint is compressed in a way that is not built in. It is not passed over: that would take back
-    /// what sinks have committed.
+    /// The newest checkpoint is compressed in a way that is not built in, or of a newer version. It is not passed over:
+    /// that would take back what sinks have committed.
     Unsupported {
         /// Which file of it.
         path: String,
         /// What is missing.
-        unsupported: Unsupported,
+        what: String,
     },
-    /// A checkpoint that had verified could not be restored.
+    /// A checkpoint could not be restored although nothing is wrong with its files.
     Restore {
         /// The checkpoint.
         checkpoint: CheckpointId,
         /// Why.
         message: String,
+    },
+    /// Keyed state of the restored checkpoint turned out to be damaged while records flowed already. Nothing was
+    /// committed.
+    LateDamage {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// What is wrong with it.
+        message: String,
+        /// Why it could not be noted for the next start, if it could not.
+        unnoted: Option<DiskError>,
     },
     /// An operator gave up.
     Operator {
@@ -139,6 +148,10 @@ impl JobError {
         Self::Machine { task: task.to_owned(), rejected }
     }
 
+    pub(crate) fn unsupported(path: &str, what: impl fmt::Display) -> Self {
+        Self::Unsupported { path: path.to_owned(), what: what.to_string() }
+    }
+
     pub(crate) fn disk(path: &str, error: DiskError) -> Self {
         Self::Disk { path: path.to_owned(), error }
     }
@@ -174,10 +187,21 @@ impl fmt::Display for JobError {
             }
             Self::Storage { folder, message } => write!(f, "cannot use {folder}: {message}"),
             Self::Disk { path, error } => write!(f, "{path}: {error}"),
-            Self::Unsupported { path, unsupported } => write!(f, "{path}: {unsupported}"),
+            Self::Unsupported { path, what } => write!(f, "{path}: {what}"),
             Self::Restore { checkpoint, message } => {
                 write!(f, "checkpoint {checkpoint} could not be restored: {message}")
             }
+            Self::LateDamage { checkpoint, message, unnoted: None } => {
+                write!(
+                    f,
+                    "checkpoint {checkpoint} is not sound ({message}): start again to go on from an older one"
+                )
+            }
+            Self::LateDamage { checkpoint, message, unnoted: Some(error) } => write!(
+                f,
+                "checkpoint {checkpoint} is not sound ({message}), which could not be noted there ({error}): \
+                 start again without lazy restore to go on from an older one"
+            ),
             Self::Operator { task, operator, message } if task.starts_with(operator.as_str()) => {
                 write!(f, "{task}: {message}")
             }

@@ -275,13 +275,13 @@ where
     ) -> Stream<'j, P::Out> {
         let mut vertex = OpenVertex::new(name.into(), parallelism);
         vertex.is_keyed = true;
-        let (key, name) = (self.key, vertex.name().to_owned());
+        let key = self.key;
         let by_key = key.clone();
         let max = self.stream.job.max_parallelism;
         let partition = move |outputs| ByKey::<C, K>::new(by_key.clone(), max, outputs);
         let (job, mut inputs) = self.stream.connect(&vertex, partition);
         let build: Build<P::Out> = Box::new(move |info, next| {
-            let stage = KeyedStage::new(name.clone(), make(info), key.clone(), next);
+            let stage = KeyedStage::new(info, make(info), key.clone(), next);
             Box::new(InputHead::new(std::mem::take(&mut inputs[usize::from(info.index)]), Box::new(stage)))
         });
         Stream { job, vertex, build }

@@ -156,6 +156,9 @@ impl<R: Record + ?Sized> InputHead<R> {
             {
                 break;
             }
+            if cx.is_loading && !self.next.has_state(record, cx) {
+                break;
+            }
             self.next.process(record, cx);
             self.done += 1;
         }

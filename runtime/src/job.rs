@@ -47,6 +47,11 @@ pub struct JobOptions {
     pub memory_limit_bytes: u64,
     /// Size of a frame of state, in bytes: a power of two, 256 to 16384.
     pub frame_size: u32,
+    /// Whether records flow before all keyed state has been read back: a key group is read when the first of its keys
+    /// comes, the others meanwhile. Until all has been verified no checkpoint begins and no sink commits; damage that is
+    /// found by then ends the job, and its next start goes on from an older checkpoint. A state whose codec is migrated
+    /// cannot be restored so, nor can an operator look at keys other than its record's before the end of its input.
+    pub lazy_restore: bool,
     /// How keyed state is stored in checkpoints: smaller, for processor time of the writer. All but `None` needs the
     /// feature of its name. Any is restored, whatever is chosen here.
     pub compression: Compression,
@@ -68,6 +73,7 @@ impl JobOptions {
             retained: 3,
             memory_limit_bytes: 1 << 30,
             frame_size: 4096,
+            lazy_restore: false,
             compression: Compression::None,
         }
     }

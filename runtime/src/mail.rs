@@ -5,10 +5,11 @@ use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
 use slackwater_core::reason::FailureReason;
 
+use crate::chain::HeldSink;
 use crate::checkpoint::SubtaskPart;
 use crate::files::{FileEvent, FileRequest, FileTicket};
 use slackwater_mem::Snapshot;
-use slackwater_mem::segment::SegmentRef;
+use slackwater_mem::segment::{KeyGroupBytes, KeyGroupReader, RestoreError, SegmentRef};
 
 /// To a subtask.
 #[derive(Debug)]
@@ -25,6 +26,11 @@ pub(crate) enum TaskMail {
     File(FileEvent),
     /// A request of the sink has failed, on this path.
     FileFailed(String, DiskError),
+    /// A key group was read that the task had asked for, or not.
+    KeyGroup(Result<KeyGroupBytes, RestoreError>),
+    /// All restored state has been verified and the sinks have recovered: the task's sink may begin. With the sink if
+    /// it is the one that did that.
+    SinkRecovered(Option<HeldSink>),
 }
 
 /// To the coordinator.
@@ -36,6 +42,10 @@ pub(crate) enum CoordinatorMail {
     Decline { id: CheckpointId, task: TaskIndex, reason: FailureReason, cause: Option<DiskError> },
     /// A subtask has emitted everything it ever will.
     Drained(TaskIndex),
+    /// All of a subtask's keyed state has come, and was verified; only from those that began without it.
+    Restored(TaskIndex),
+    /// The sinks have recovered.
+    SinksRecovered,
     /// A subtask's sink has committed everything up to this checkpoint.
     Committed { id: CheckpointId, task: TaskIndex },
     /// The folder of a checkpoint is there, or not.
@@ -59,6 +69,12 @@ pub(crate) enum WriterMail {
     PersistManifest { id: CheckpointId, bytes: Vec<u8> },
     /// Delete a checkpoint that is retained no longer: its manifest first.
     Delete(CheckpointId),
+    /// Read a key group for a subtask.
+    ReadKeyGroup { task: TaskIndex, reader: Box<KeyGroupReader> },
+    /// Note that the restored checkpoint is damaged, for the next start, and end the job.
+    NoteDamage { checkpoint: CheckpointId, message: String },
+    /// All restored state has been verified: let the sinks recover.
+    RecoverSinks,
     /// What a sink asks for.
     File { task: TaskIndex, ticket: FileTicket, request: FileRequest },
 }

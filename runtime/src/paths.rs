@@ -7,6 +7,9 @@ pub(crate) const MANIFEST: &str = "_metadata";
 /// Name under which a manifest is written before it commits the checkpoint.
 pub(crate) const MANIFEST_UNFINISHED: &str = "_metadata.inprogress";
 
+/// Name of the file in a checkpoint's folder that says to verify all of it before any of it is used.
+pub(crate) const DISTRUSTED: &str = "_distrusted";
+
 /// `name` in `folder`; the empty folder is the root.
 pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }

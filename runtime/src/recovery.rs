@@ -1,7 +1,10 @@
 //! Finds the checkpoint to go on from: the newest that verifies.
 
 use heapless::Vec as FixedVec;
+use std::fmt;
+
 use slackwater_core::durable::{Disk, DiskError};
+use slackwater_core::format::FormatError;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::retained::{Recovery, RecoveryAction, RecoveryEvent, Verdict};
 use slackwater_core::time::Now;
@@ -42,6 +45,24 @@ pub struct PassedOver {
     pub reason: String,
 }
 
+/// Why a file of a checkpoint is not taken for what it should be; a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// It is not as it was written.
+    Damaged(String),
+    /// It may well be: this program cannot read it, or not now.
+    Unchecked(String),
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(what) => f.write_str(what),
+            Self::Unchecked(why) => write!(f, "cannot be checked here: {why}"),
+        }
+    }
+}
+
 /// The numbers of all checkpoints that have a folder in the job's folder, ascending.
 ///
 /// # Errors
@@ -54,7 +75,7 @@ pub fn checkpoint_ids(files: &mut dyn BlockingFiles, folder: &str) -> Result<Vec
     Ok(ids)
 }
 
-/// The manifest of a checkpoint; none if it was never completed, a sentence if it cannot be read.
+/// The manifest of a checkpoint; none if it was never completed, or why it cannot be read.
 ///
 /// # Errors
 /// What the disk said, other than that something is not there.
@@ -62,51 +83,84 @@ pub fn read_manifest<D: Disk>(
     disk: &mut D,
     folder: &str,
     id: CheckpointId,
-) -> Result<Option<Result<Manifest, String>>, DiskError> {
-    let path = paths::join(&paths::join(folder, &paths::checkpoint_name(id)), paths::MANIFEST);
-    let bytes = match Blocking::new(disk).read(&path, MANIFEST_LEN_MAX) {
+) -> Result<Option<Result<Manifest, Defect>>, DiskError> {
+    let damaged = |what: String| Ok(Some(Err(Defect::Damaged(what))));
+    let bytes = match Blocking::new(disk).read(&manifest_path(folder, id), MANIFEST_LEN_MAX) {
         Ok(bytes) => bytes,
         Err(error) if error.errno == DiskError::NOT_FOUND => return Ok(None),
-        Err(error) if error.errno == DiskError::IO => return Ok(Some(Err(format!("its manifest: {error}")))),
+        Err(error) if error.errno == DiskError::IO => return damaged(format!("its manifest: {error}")),
         Err(error) => return Err(error),
     };
-    Ok(Some(match Manifest::decode(&bytes) {
-        Ok(manifest) if manifest.id == id => Ok(manifest),
-        Ok(manifest) => Err(format!("its manifest is that of checkpoint {}", manifest.id)),
-        Err(error) => Err(format!("its manifest is {error}")),
-    }))
+    match Manifest::decode(&bytes) {
+        Ok(manifest) if manifest.id == id => Ok(Some(Ok(manifest))),
+        Ok(manifest) => damaged(format!("its manifest is that of checkpoint {}", manifest.id)),
+        Err(error @ FormatError::Corrupt { .. }) => damaged(format!("its manifest is {error}")),
+        Err(error @ FormatError::Unsupported { .. }) => Ok(Some(Err(Defect::Unchecked(error.to_string())))),
+    }
 }
 
-/// Reads every byte of every segment of a checkpoint. A sentence for each that is not as it was written.
-pub fn verify_segments<D: Disk>(disk: &mut D, folder: &str, manifest: &Manifest) -> Vec<String> {
+fn manifest_path(folder: &str, id: CheckpointId) -> String {
+    paths::join(&paths::join(folder, &paths::checkpoint_name(id)), paths::MANIFEST)
+}
+
+/// Reads every byte of every segment of a checkpoint. Says what is wrong with each that is not as it was written, or
+/// cannot be read.
+pub fn verify_segments<D: Disk>(disk: &mut D, folder: &str, manifest: &Manifest) -> Vec<Defect> {
     let paths = segments(manifest).map(|segment| (segment, paths::join(folder, &segment.file_name)));
-    paths
-        .filter_map(|(segment, path)| verify_segment(disk, &path, segment).err())
-        .map(|why| why.to_string())
-        .collect()
+    let defect = |error| match damage_of(manifest.id, error) {
+        Ok(damage) => Defect::Damaged(damage),
+        Err(error) => Defect::Unchecked(error.to_string()),
+    };
+    paths.filter_map(|(segment, path)| verify_segment(disk, &path, segment).err()).map(defect).collect()
 }
 
-/// The first thing that is wrong with a checkpoint's segments. That this process cannot look at them for now
-/// is an error instead: to pass a sound checkpoint over would take back what sinks have committed.
-fn first_damage<D: Disk>(
+/// The first thing that is wrong with a checkpoint's segments.
+///
+/// # Errors
+/// That they cannot be looked at: see [`damage_of`].
+pub(crate) fn first_damage<D: Disk>(
     disk: &mut D,
     folder: &str,
     manifest: &Manifest,
 ) -> Result<Option<String>, JobError> {
-    for segment in segments(manifest) {
-        let path = paths::join(folder, &segment.file_name);
-        match verify_segment(disk, &path, segment) {
-            Ok(_) => {}
-            Err(RestoreError { cause: RestoreCause::Disk(error), .. }) if is_passing(error) => {
-                return Err(JobError::disk(&path, error));
-            }
-            Err(RestoreError { cause: RestoreCause::Unsupported(unsupported), .. }) => {
-                return Err(JobError::Unsupported { path, unsupported });
-            }
-            Err(why) => return Ok(Some(why.to_string())),
+    let mut paths = segments(manifest).map(|segment| (segment, paths::join(folder, &segment.file_name)));
+    let damaged = paths.find_map(|(segment, path)| verify_segment(disk, &path, segment).err());
+    damaged.map(|error| damage_of(manifest.id, error)).transpose()
+}
+
+/// What is wrong with a file of a checkpoint, for which the checkpoint is passed over.
+///
+/// # Errors
+/// Nothing is known to be wrong with the file: this process cannot look at it for now, is not able to read it, or has
+/// no room for what is in it. To pass a sound checkpoint over would take back what sinks have committed.
+pub(crate) fn damage_of(checkpoint: CheckpointId, error: RestoreError) -> Result<String, JobError> {
+    let message = error.to_string();
+    match error.cause {
+        RestoreCause::Disk(cause) if is_passing(cause) => Err(JobError::disk(&error.path, cause)),
+        RestoreCause::Unsupported(what) => Err(JobError::unsupported(&error.path, what)),
+        RestoreCause::Format(what @ FormatError::Unsupported { .. })
+        | RestoreCause::Page { error: what @ FormatError::Unsupported { .. }, .. } => {
+            Err(JobError::unsupported(&error.path, what))
         }
+        RestoreCause::Disk(_)
+        | RestoreCause::Format(_)
+        | RestoreCause::Page { .. }
+        | RestoreCause::Foreign { .. }
+        | RestoreCause::TooLong { .. } => Ok(message),
+        RestoreCause::DiskBusy
+        | RestoreCause::Rewritten
+        | RestoreCause::Heap(_)
+        | RestoreCause::StateInUse { .. }
+        | RestoreCause::Assign(_) => Err(JobError::Restore { checkpoint, message }),
     }
-    Ok(None)
+}
+
+/// Whether an earlier run noted that a checkpoint is damaged. That is not believed, but then all of it is verified before
+/// any of it is used.
+pub(crate) fn is_distrusted<D: Disk>(disk: &mut D, folder: &str, id: CheckpointId) -> Result<bool, JobError> {
+    let folder = paths::join(folder, &paths::checkpoint_name(id));
+    let entries = Blocking::new(disk).list(&folder).map_err(|error| JobError::disk(&folder, error))?;
+    Ok(entries.iter().any(|entry| entry.name == paths::DISTRUSTED))
 }
 
 /// Whether an error says something of this process or moment, not of the file: no permission, no memory, too
@@ -119,22 +173,38 @@ const fn is_passing(error: DiskError) -> bool {
     matches!(error.errno, EPERM | ENOMEM | DiskError::ACCESS | ENFILE | EMFILE)
 }
 
-fn segments(manifest: &Manifest) -> impl Iterator<Item = &SegmentRef> {
+pub(crate) fn segments(manifest: &Manifest) -> impl Iterator<Item = &SegmentRef> {
     let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
     subtasks.filter_map(|subtask| subtask.segment.as_ref())
 }
 
-/// Looks through a job's folder for the checkpoint to go on from.
+/// Looks through a job's folder for the checkpoint to go on from, and reads every byte of it.
 ///
 /// # Errors
-/// What the disk said; damaged checkpoints are no error.
+/// What the disk said, or that a checkpoint cannot be read by this program; damaged checkpoints are no error.
 pub fn find<D: Disk>(disk: &mut D, folder: &str) -> Result<Found, JobError> {
+    find_with(disk, folder, &mut |disk, manifest| first_damage(disk, folder, manifest))
+}
+
+/// Says what is wrong with a checkpoint, if anything is.
+pub(crate) type Verify<'v, D> = dyn FnMut(&mut D, &Manifest) -> Result<Option<String>, JobError> + 'v;
+
+/// The same for the newest checkpoint that `verify` finds nothing wrong with.
+///
+/// # Errors
+/// The same, and what `verify` says.
+pub(crate) fn find_with<D: Disk>(
+    disk: &mut D,
+    folder: &str,
+    verify: &mut Verify<'_, D>,
+) -> Result<Found, JobError> {
     let ids = checkpoint_ids(&mut Blocking::new(disk), folder).map_err(|e| JobError::disk(folder, e))?;
     let mut found = Found { last_id: ids.last().copied(), ..Found::default() };
     let mut machine = Recovery::new();
     for id in ids.into_iter().rev() {
         let ordered = tell(&mut machine, RecoveryEvent::FolderFound(id))?;
-        let examined = examine(disk, folder, id, ordered.contains(&RecoveryAction::Verify(id)))?;
+        let verify = ordered.contains(&RecoveryAction::Verify(id)).then_some(&mut *verify);
+        let examined = examine(disk, folder, id, verify)?;
         let actions = tell(&mut machine, RecoveryEvent::Examined(examined.verdict))?;
         found.note(&actions, examined);
     }
@@ -158,23 +228,26 @@ struct Examined {
     reason: String,
 }
 
+/// Looks at a checkpoint: at all of it if there is a way to verify it.
 fn examine<D: Disk>(
     disk: &mut D,
     folder: &str,
     id: CheckpointId,
-    is_verified: bool,
+    verify: Option<&mut Verify<'_, D>>,
 ) -> Result<Examined, JobError> {
     let read = read_manifest(disk, folder, id).map_err(|error| JobError::disk(folder, error))?;
-    let manifest = match read {
-        None => {
-            return Ok(Examined { verdict: Verdict::Incomplete, manifest: None, reason: String::new() });
+    let without = |verdict, reason| Ok(Examined { verdict, manifest: None, reason });
+    let manifest = match (read, &verify) {
+        (None, _) => return without(Verdict::Incomplete, String::new()),
+        (Some(Err(Defect::Unchecked(why))), Some(_)) => {
+            return Err(JobError::unsupported(&manifest_path(folder, id), why));
         }
-        Some(Err(reason)) => {
-            return Ok(Examined { verdict: Verdict::Unreadable, manifest: None, reason });
+        (Some(Err(Defect::Damaged(reason) | Defect::Unchecked(reason))), _) => {
+            return without(Verdict::Unreadable, reason);
         }
-        Some(Ok(manifest)) => manifest,
+        (Some(Ok(manifest)), _) => manifest,
     };
-    let damage = if is_verified { first_damage(disk, folder, &manifest)? } else { None };
+    let damage = verify.map_or(Ok(None), |verify| verify(disk, &manifest))?;
     let verdict = if damage.is_some() { Verdict::Damaged } else { Verdict::Sound };
     Ok(Examined { verdict, manifest: Some(manifest), reason: damage.unwrap_or_default() })
 }

@@ -17,11 +17,13 @@ use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::shared::Shared;
 
 mod input;
+mod loading;
 mod orders;
 mod parts;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use loading::Loading;
 use parts::Parts;
 
 /// Checkpoints of one subtask that may be under way at the same time.
@@ -44,6 +46,8 @@ pub(crate) struct TaskParts {
     pub(crate) shared: Shared,
     /// The checkpoint that it is restored from was taken after it had emitted everything.
     pub(crate) is_drained: bool,
+    /// What of its state has yet to come.
+    pub(crate) loading: Option<Loading>,
 }
 
 /// A subtask.
@@ -69,6 +73,8 @@ pub(crate) struct Task {
     /// Barriers of checkpoints that the coordinator has triggered here and that have not been begun.
     triggers: VecDeque<Barrier>,
     bytes_seen: u64,
+    /// What of its state has yet to come.
+    loading: Option<Loading>,
 }
 
 /// Something to do, possibly later than it was ordered.
@@ -125,13 +131,17 @@ impl Task {
             ended: ChannelSet::empty(),
             triggers: VecDeque::new(),
             bytes_seen: 0,
+            loading: parts.loading,
         })
     }
 
     /// One step: messages, orders, then records.
     fn advance(&mut self) -> Result<Step, JobError> {
         let started = self.start()?;
-        let got_mail = self.take_mail()?;
+        let got_mail = self.take_mail()? | self.load();
+        if self.is_damaged() {
+            return Ok(Step::parked(ParkedOn::Mail));
+        }
         self.head.chain().make_room();
         let did_orders = self.do_orders()? | self.begin_triggered()?;
         self.after_orders()?;
@@ -172,6 +182,8 @@ impl Task {
                 Flowed::On
             }
             Flow::New | Flow::Running { .. } => self.poll()?,
+            // The rest is about all keys.
+            Flow::Ending if self.loading.is_some() => Flowed::NoRoom,
             Flow::Ending => self.emit_rest()?,
             Flow::SendingEnd => Flowed::NoRoom,
             Flow::Drained if self.head.channels() == 0 => Flowed::Over,

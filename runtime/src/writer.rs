@@ -11,9 +11,12 @@ use slackwater_core::durable::{
 use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
-use slackwater_mem::segment::SegmentWriter;
+use slackwater_mem::segment::{KeyGroupReader, SegmentWriter};
 
 use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
+use crate::blocking::Blocking;
+use crate::chain::HeldSinks;
+use crate::error::JobError;
 use crate::files::{FileEvent, FileRequest, FileTicket};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::paths;
@@ -41,6 +44,10 @@ pub(crate) struct WriterParts<D> {
     pub(crate) mail: Mailbox<WriterMail>,
     pub(crate) shared: Shared,
     pub(crate) segments: SegmentIdentity,
+    /// The checkpoint that the job goes on from.
+    pub(crate) restored: Option<CheckpointId>,
+    /// Sinks that recover when its state has been verified.
+    pub(crate) held_sinks: HeldSinks,
 }
 
 /// The writer of a process.
@@ -53,6 +60,10 @@ pub(crate) struct Writer<D: Disk<Frozen = FrozenRun>> {
     mail: Mailbox<WriterMail>,
     shared: Shared,
     segments: SegmentIdentity,
+    restored: Option<CheckpointId>,
+    held_sinks: HeldSinks,
+    /// The sinks are to recover as soon as the disk is at rest.
+    recovers_sinks: bool,
     /// What is under way, by the number of its job.
     running: BTreeMap<u32, (Tokens, Running<D>)>,
     next_job: u32,
@@ -70,6 +81,9 @@ enum Running<D: Disk<Frozen = FrozenRun>> {
     Part(TaskIndex, FileTicket, Box<PartFile<D>>),
     /// The sink waits for this event.
     Request(TaskIndex, FileEvent, Sequence),
+    Reading(TaskIndex, Box<KeyGroupReader>),
+    /// The job ends with this damage.
+    Damage(CheckpointId, String, Box<WriteFile<D, String, Vec<u8>>>),
 }
 
 impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
@@ -83,6 +97,9 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             mail: parts.mail,
             shared: parts.shared,
             segments: parts.segments,
+            restored: parts.restored,
+            held_sinks: parts.held_sinks,
+            recovers_sinks: false,
             running: BTreeMap::new(),
             next_job: 0,
             parts: BTreeMap::new(),
@@ -121,6 +138,15 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
                 self.start(Running::Manifest(id, Box::new(WriteFile::new(names, bytes))));
             }
             WriterMail::Delete(id) => self.delete(id),
+            WriterMail::ReadKeyGroup { task, reader } => {
+                self.start(Running::Reading(task, reader));
+            }
+            WriterMail::NoteDamage { checkpoint, message } => {
+                let path = paths::join(&self.checkpoint_folder(checkpoint), paths::DISTRUSTED);
+                let file = WriteFile::new(Names::Final { path }, message.clone().into_bytes());
+                self.start(Running::Damage(checkpoint, message, Box::new(file)));
+            }
+            WriterMail::RecoverSinks => self.recovers_sinks = true,
             WriterMail::File { task, ticket, request } => self.on_request(task, ticket, request),
         }
     }
@@ -277,6 +303,13 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
                 };
                 self.tell(task, mail);
             }
+            Running::Reading(task, reader) => self.tell(task, TaskMail::KeyGroup(reader.into_result())),
+            Running::Damage(checkpoint, message, file) => {
+                let failure = file.result().and_then(Result::err).map(disk_error);
+                // It may have been noted before.
+                let unnoted = failure.filter(|error| error.errno != DiskError::EXISTS);
+                self.shared.fail(JobError::LateDamage { checkpoint, message, unnoted });
+            }
             Running::Request(task, event, sequence) => {
                 let mail = match sequence.result() {
                     Ok(()) => TaskMail::File(event),
@@ -285,6 +318,30 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
                 self.tell(task, mail);
             }
         }
+    }
+
+    /// Lets the sinks recover, and all others begin.
+    fn recover_sinks(&mut self) {
+        self.recovers_sinks = false;
+        let mut recovered = BTreeMap::new();
+        for (task, mut held) in std::mem::take(&mut self.held_sinks) {
+            match held.recover(self.restored, &mut Blocking::new(&mut self.disk)) {
+                Ok(said) => said.into_iter().for_each(|sentence| self.shared.note(sentence)),
+                Err(error) => {
+                    let (operator, message) = (held.operator, error.to_string());
+                    return self.shared.fail(JobError::Operator {
+                        task: operator.clone(),
+                        operator,
+                        message,
+                    });
+                }
+            }
+            recovered.insert(task, held);
+        }
+        for (index, mail) in (0u16..).map(TaskIndex).zip(&self.tasks) {
+            mail.send(TaskMail::SinkRecovered(recovered.remove(&index)));
+        }
+        self.coordinator.send(CoordinatorMail::SinksRecovered);
     }
 
     fn tell(&self, task: TaskIndex, mail: TaskMail) {
@@ -305,7 +362,8 @@ impl<D: Disk<Frozen = FrozenRun>> Running<D> {
                 sequence
             }
             Self::Segment(_, _, work) => &mut **work,
-            Self::Manifest(_, file) => &mut **file,
+            Self::Manifest(_, file) | Self::Damage(_, _, file) => &mut **file,
+            Self::Reading(_, reader) => &mut **reader,
             Self::Part(_, _, part) => &mut **part,
         }
     }
@@ -345,6 +403,10 @@ where
                 self.abandon_unsealed();
             }
             did_something |= self.advance();
+        }
+        if self.recovers_sinks && self.running.is_empty() && !is_over {
+            did_something = true;
+            self.recover_sinks();
         }
         // At a good end what was asked for, deletions that is, is carried out first.
         if is_over && self.disk.in_flight() == 0 && (gives_up || (self.running.is_empty() && !did_something))

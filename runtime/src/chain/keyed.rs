@@ -1,6 +1,7 @@
 //! A keyed process as a stage of a chain.
 
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::key_group::{MaxParallelism, key_group_of_hash};
 use slackwater_mem::Codec;
 
 use crate::chain::{ChainOps, Cx, Stage, pass_on};
@@ -12,14 +13,17 @@ pub(crate) struct KeyedStage<P: KeyedProcess, K> {
     name: String,
     process: P,
     key: K,
+    max_parallelism: MaxParallelism,
     /// The rest has been emitted.
     is_done: bool,
     next: Box<dyn Stage<P::Out>>,
 }
 
 impl<P: KeyedProcess, K> KeyedStage<P, K> {
-    pub(crate) const fn new(name: String, process: P, key: K, next: Box<dyn Stage<P::Out>>) -> Self {
-        Self { name, process, key, is_done: false, next }
+    pub(crate) fn new(info: &SubtaskInfo, process: P, key: K, next: Box<dyn Stage<P::Out>>) -> Self {
+        let max_parallelism = MaxParallelism::new(info.max_parallelism.into());
+        let max_parallelism = max_parallelism.expect("the job has been validated");
+        Self { name: info.operator.clone(), process, key, max_parallelism, is_done: false, next }
     }
 }
 
@@ -33,6 +37,11 @@ where
         if let Err(error) = self.process.process((self.key)(record), record, &mut context) {
             cx.fail(&self.name, error);
         }
+    }
+
+    fn has_state(&mut self, record: &P::In, cx: &mut Cx) -> bool {
+        let hash = P::Key::key_group_hash((self.key)(record));
+        cx.has_state(key_group_of_hash(hash, self.max_parallelism))
     }
 }
 

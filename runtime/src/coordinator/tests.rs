@@ -48,6 +48,7 @@ impl Bench {
                 vertices: vec![vertex],
             },
             retention: Retention::new(3).unwrap(),
+            loading: BTreeSet::new(),
         });
         Self { actor: actor.unwrap(), mail, tasks, writer, shared, now: Now::default() }
     }

@@ -1,5 +1,7 @@
 //! Makes the actors of a job.
 
+use std::collections::BTreeSet;
+
 use slackwater_core::coordinator::CoordinatorOptions;
 use slackwater_core::durable::{Disk, folder_of};
 use slackwater_core::ids::{CheckpointId, TaskIndex};
@@ -8,11 +10,11 @@ use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::check_compression;
 
-use super::restore::{Restore, recover_sinks};
+use super::restore::{Heaps, KeyedState, hold_sinks, recover_sinks};
 use super::{AssembledJob, JobOptions};
 use crate::actor::{Actor, Mailbox, Signal};
 use crate::blocking::Blocking;
-use crate::chain::Cx;
+use crate::chain::{Cx, HeldSinks};
 use crate::checkpoint::{Manifest, RestoredStates, SubtaskPart, VertexPart};
 use crate::coordinator::{CoordinatorActor, CoordinatorParts};
 use crate::error::JobError;
@@ -25,7 +27,7 @@ use crate::paths;
 use crate::recovery::{self, Found};
 use crate::retention::Retention;
 use crate::shared::Shared;
-use crate::task::{Task, TaskParts};
+use crate::task::{Loading, Task, TaskParts};
 use crate::writer::{SegmentIdentity, Writer, WriterParts};
 
 /// The boxes through which the actors of a job talk.
@@ -43,6 +45,7 @@ pub(super) struct Ready {
     cx: Cx,
     is_source: bool,
     is_drained: bool,
+    loading: Option<Loading>,
 }
 
 pub(super) fn assemble<D>(
@@ -59,33 +62,59 @@ where
         .map_err(|unsupported| JobError::InvalidJob { what: unsupported.to_string() })?;
     let folder = paths::join(&options.folder, &builder.name);
     prepare_folder(&mut disk, &folder)?;
-    let found = recovery::find(&mut disk, &folder)?;
+    let keyed_state = KeyedState { folder: &folder, builder: &builder, max_parallelism, options };
+    let (found, heaps) = recover(&mut disk, &keyed_state)?;
     let manifest = found.newest.as_ref();
     if let Some(manifest) = manifest {
-        super::restore::check(manifest, &builder, max_parallelism)?;
         keep(&mut disk, &folder, manifest.id)?;
     }
+    let heaps = heaps.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
     let template = template(&builder, manifest, max_parallelism, now, options);
     let wiring = Wiring::new(&builder);
     let states = RestoredStates::new(manifest);
 
     let mut heads = build_heads(&mut builder, max_parallelism, options);
-    recover_sinks(&mut heads, &states, &mut Blocking::new(&mut disk))?
-        .into_iter()
-        .for_each(|sentence| wiring.shared.note(sentence));
+    let is_loading = heaps.iter().flat_map(|(_, rest)| rest).any(|restore| !restore.is_done());
+    let held_sinks = if is_loading {
+        hold_sinks(&mut heads, &states)
+    } else {
+        let said = recover_sinks(&mut heads, &states, &mut Blocking::new(&mut disk))?;
+        said.into_iter().for_each(|sentence| wiring.shared.note(sentence));
+        HeldSinks::new()
+    };
     if let Some(finished) = manifest.filter(|manifest| manifest.is_finished) {
         super::restore::check_sources(&mut heads, &states)?;
         return Err(JobError::AlreadyFinished { checkpoint: finished.id });
     }
-    let restore = Restore { folder: &folder, template: &template, states, max_parallelism, options };
-    let ready = restore.subtasks(&builder, heads, &mut disk)?;
-    let actors = wiring.actors(ready, disk, folder, &found, template, max_parallelism, options)?;
+    let ready = super::restore::subtasks(&builder, heads, heaps, &states)?;
+    let actors =
+        wiring.actors(ready, held_sinks, disk, folder, &found, template, max_parallelism, options)?;
     Ok(AssembledJob {
         actors,
         resumed_from: found.newest.map(|manifest| manifest.id),
         passed_over: found.passed_over,
         shared: wiring.shared,
     })
+}
+
+/// Finds the newest checkpoint that is sound, and gives its keyed state if there is one to go on with. A checkpoint that
+/// turns out to be damaged while it is loaded is dropped, with all that was loaded of it.
+fn recover<D: Disk>(disk: &mut D, keyed_state: &KeyedState<'_>) -> Result<(Found, Option<Heaps>), JobError> {
+    let mut loaded = None;
+    let found = recovery::find_with(disk, keyed_state.folder, &mut |disk, manifest| {
+        super::restore::check(manifest, keyed_state.builder, keyed_state.max_parallelism)?;
+        if manifest.is_finished {
+            return recovery::first_damage(disk, keyed_state.folder, manifest);
+        }
+        let is_lazy = keyed_state.options.lazy_restore
+            && !recovery::is_distrusted(disk, keyed_state.folder, manifest.id)?;
+        match keyed_state.checkpoint(disk, manifest, is_lazy)? {
+            Ok(heaps) => loaded = Some(heaps),
+            Err(damage) => return Ok(Some(damage)),
+        }
+        Ok(None)
+    })?;
+    Ok((found, loaded))
 }
 
 /// Makes the job's folder if it is not there yet, durably.
@@ -177,6 +206,7 @@ impl Wiring {
     fn actors<D>(
         &self,
         ready: Vec<Ready>,
+        held_sinks: HeldSinks,
         disk: D,
         folder: String,
         found: &Found,
@@ -195,7 +225,9 @@ impl Wiring {
         };
         let sources = (0u16..).zip(&ready).filter(|(_, subtask)| subtask.is_source);
         let sources = sources.map(|(index, _)| TaskIndex(index)).collect();
-        let coordinator = self.coordinator(found, template, sources, options)?;
+        let loading = (0u16..).zip(&ready).filter(|(_, subtask)| subtask.loading.is_some());
+        let loading = loading.map(|(index, _)| TaskIndex(index)).collect();
+        let coordinator = self.coordinator(found, template, sources, loading, options)?;
         let mut actors: Vec<Box<dyn Actor>> = Vec::new();
         for ((index, subtask), (signal, mail)) in (0u16..).zip(ready).zip(&self.tasks) {
             self.shared.add_restored(subtask.head.bytes_restored());
@@ -210,6 +242,7 @@ impl Wiring {
                 writer: self.writer.1.clone(),
                 shared: self.shared.clone(),
                 is_drained: subtask.is_drained,
+                loading: subtask.loading,
             })?));
         }
         actors.push(Box::new(coordinator));
@@ -222,6 +255,8 @@ impl Wiring {
             mail: self.writer.1.clone(),
             shared: self.shared.clone(),
             segments,
+            restored: found.newest.as_ref().map(|manifest| manifest.id),
+            held_sinks,
         })));
         Ok(actors)
     }
@@ -231,6 +266,7 @@ impl Wiring {
         found: &Found,
         template: Manifest,
         sources: Vec<TaskIndex>,
+        loading: BTreeSet<TaskIndex>,
         options: &JobOptions,
     ) -> Result<CoordinatorActor, JobError> {
         let mut retention = Retention::new(options.retained)?;
@@ -258,18 +294,26 @@ impl Wiring {
             shared: self.shared.clone(),
             template,
             retention,
+            loading,
         })
     }
 }
 
 impl Ready {
-    pub(super) fn new(info: &SubtaskInfo, head: Box<dyn Head>, cx: Cx, is_drained: bool) -> Self {
+    pub(super) fn new(
+        info: &SubtaskInfo,
+        head: Box<dyn Head>,
+        cx: Cx,
+        is_drained: bool,
+        loading: Option<Loading>,
+    ) -> Self {
         Self {
             name: format!("{} ({}/{})", info.operator, info.index + 1, info.parallelism),
             is_source: head.channels() == 0,
             head,
             cx,
             is_drained,
+            loading,
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Brings a job's state back from a checkpoint that has verified.
+//! Brings a job's state back from a checkpoint.
 
 use slackwater_core::durable::Disk;
+use slackwater_core::ids::TaskIndex;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism, range_of_subtask};
-use slackwater_core::time::Now;
-use slackwater_mem::segment::restore_segment;
+use slackwater_mem::segment::{RestoreError, SegmentRestore, restore_segment, verify_all_but_key_groups};
 use slackwater_mem::{Heap, HeapOptions};
 
 use super::JobOptions;
 use super::assemble::Ready;
-use crate::chain::Cx;
+use crate::chain::{Cx, HeldSinks};
 use crate::checkpoint::{Manifest, RestoredStates};
 use crate::error::JobError;
 use crate::files::BlockingFiles;
@@ -16,6 +16,8 @@ use crate::graph::{JobBuilder, Vertex};
 use crate::head::Head;
 use crate::operator::{OperatorError, SubtaskInfo};
 use crate::paths;
+use crate::recovery::{damage_of, segments};
+use crate::task::Loading;
 
 type Heads = Vec<Vec<(SubtaskInfo, Box<dyn Head>)>>;
 
@@ -45,6 +47,9 @@ pub(super) fn check(
         let Some(vertex) = builder.vertices.iter().find(|vertex| vertex.name == stored.name) else {
             return other(format!("operator {} is missing here", stored.name));
         };
+        if !vertex.is_keyed && stored.subtasks.iter().any(|subtask| subtask.segment.is_some()) {
+            return other(format!("operator {} has no keyed state here", stored.name));
+        }
         let states = stored.subtasks.iter().flat_map(|subtask| &subtask.inline);
         for state in states {
             if !vertex.operators.contains(&state.operator) {
@@ -58,6 +63,16 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Lets the sinks wait until all keyed state has been verified. Gives those that will recover then.
+pub(super) fn hold_sinks(heads: &mut Heads, states: &RestoredStates<'_>) -> HeldSinks {
+    let heads = heads.iter_mut().flatten();
+    let held = (0u16..).zip(heads).filter_map(|(index, (info, head))| {
+        let sink = head.chain().hold(states, info.index == 0)?;
+        Some((TaskIndex(index), sink))
+    });
+    held.collect()
 }
 
 /// Lets each sink commit, discard and move aside before any record: once per vertex.
@@ -86,74 +101,128 @@ pub(super) fn check_sources(heads: &mut Heads, states: &RestoredStates<'_>) -> R
     heads.try_for_each(|(info, head)| head.restore(states, info).map_err(|error| failed(info, &error)))
 }
 
-/// What subtasks are restored from.
-pub(super) struct Restore<'a> {
+/// The keyed state of each subtask that has some, in the order of the graph, and what has yet to come of it.
+pub(super) type Heaps = Vec<(Heap, Vec<SegmentRestore>)>;
+
+/// Where the keyed state of a job comes from, and what it becomes.
+pub(super) struct KeyedState<'a> {
     pub(super) folder: &'a str,
-    pub(super) template: &'a Manifest,
-    pub(super) states: RestoredStates<'a>,
+    pub(super) builder: &'a JobBuilder,
     pub(super) max_parallelism: MaxParallelism,
     pub(super) options: &'a JobOptions,
 }
 
-impl Restore<'_> {
-    /// Restores and opens every subtask.
+impl KeyedState<'_> {
+    /// Keyed state of nothing.
     ///
     /// # Errors
-    /// A source refuses its input, state cannot be read, memory is short.
-    pub(super) fn subtasks<D: Disk>(
-        &self,
-        builder: &JobBuilder,
-        heads: Heads,
-        disk: &mut D,
-    ) -> Result<Vec<Ready>, JobError> {
-        let keyed = builder.vertices.iter().filter(|vertex| vertex.is_keyed);
-        let heaps = keyed.map(|vertex| vertex.signals.len()).sum::<usize>().max(1) as u64;
-        let mut ready = Vec::new();
-        for (vertex, heads) in builder.vertices.iter().zip(heads) {
-            for (info, mut head) in heads {
-                let heap = vertex.is_keyed.then(|| self.heap(vertex, &info, heaps, disk)).transpose()?;
-                let mut cx = Cx { now: Now::default(), heap, failure: None };
-                head.restore(&self.states, &info).map_err(|error| failed(&info, &error))?;
-                head.chain().open(&info, &mut cx).map_err(|error| failed(&info, &error))?;
-                ready.push(Ready::new(&info, head, cx, self.states.is_drained(&vertex.name)));
-            }
-        }
-        Ok(ready)
+    /// Memory is short.
+    pub(super) fn empty(&self, hash_seed: u64) -> Result<Heaps, JobError> {
+        let empty = |heap| (heap, Vec::new());
+        self.subtasks().map(|(vertex, range)| self.heap(vertex, range, hash_seed).map(empty)).collect()
     }
 
-    /// The keyed state of one subtask: every key group of its range, whoever had it.
-    fn heap<D: Disk>(
+    /// The keyed state of a checkpoint, whose every byte is read once; or what is wrong with it. If it `is_lazy`, key
+    /// groups have yet to be read.
+    ///
+    /// # Errors
+    /// It cannot be read, for reasons that lie elsewhere.
+    pub(super) fn checkpoint<D: Disk>(
         &self,
-        vertex: &Vertex,
-        info: &SubtaskInfo,
-        heaps: u64,
         disk: &mut D,
-    ) -> Result<Heap, JobError> {
-        let key_groups = self.range(info);
-        let heap_options = HeapOptions {
+        manifest: &Manifest,
+        is_lazy: bool,
+    ) -> Result<Result<Heaps, String>, JobError> {
+        let loaded = self.load(disk, manifest, is_lazy)?;
+        loaded.map_or_else(|error| damage_of(manifest.id, error).map(Err), |heaps| Ok(Ok(heaps)))
+    }
+
+    /// All but frames of key groups is checked first, for whole files; then each key group goes to the subtask that
+    /// has it now.
+    fn load<D: Disk>(
+        &self,
+        disk: &mut D,
+        manifest: &Manifest,
+        is_lazy: bool,
+    ) -> Result<Result<Heaps, RestoreError>, JobError> {
+        for segment in segments(manifest) {
+            let path = paths::join(self.folder, &segment.file_name);
+            if let Err(error) = verify_all_but_key_groups(disk, &path, segment) {
+                return Ok(Err(error));
+            }
+        }
+        let states = RestoredStates::new(Some(manifest));
+        let mut heaps = Vec::new();
+        for (vertex, key_groups) in self.subtasks() {
+            let (mut heap, mut rest) = (self.heap(vertex, key_groups, manifest.hash_seed)?, Vec::new());
+            for segment in states.segments(&vertex.name) {
+                let Some(range) = segment.key_groups.intersect(key_groups) else { continue };
+                let path = paths::join(self.folder, &segment.file_name);
+                let restored = if is_lazy {
+                    let opened = SegmentRestore::open(disk, &path, segment, range, &mut heap);
+                    opened.map(|restore| rest.push(restore))
+                } else {
+                    restore_segment(disk, &path, segment, range, &mut heap).map(drop)
+                };
+                if let Err(error) = restored {
+                    return Ok(Err(error));
+                }
+            }
+            heaps.push((heap, rest));
+        }
+        Ok(Ok(heaps))
+    }
+
+    /// The subtasks with keyed state and their key groups.
+    fn subtasks(&self) -> impl Iterator<Item = (&Vertex, KeyGroupRange)> {
+        let keyed = self.builder.vertices.iter().filter(|vertex| vertex.is_keyed);
+        keyed.flat_map(move |vertex| {
+            let parallelism = u32::try_from(vertex.signals.len()).expect("the job has been validated");
+            (0..parallelism).map(move |index| {
+                let range = range_of_subtask(self.max_parallelism, parallelism, index);
+                (vertex, range.expect("the job has been validated"))
+            })
+        })
+    }
+
+    fn heap(&self, vertex: &Vertex, key_groups: KeyGroupRange, hash_seed: u64) -> Result<Heap, JobError> {
+        let heaps = self.subtasks().count().max(1) as u64;
+        let heap = Heap::new(HeapOptions {
             frame_size: self.options.frame_size,
             memory_limit_bytes: self.options.memory_limit_bytes / heaps,
             key_groups,
-            hash_seed: self.template.hash_seed,
-        };
-        let mut heap =
-            Heap::new(heap_options).map_err(|error| failed(info, &OperatorError::new(error.to_string())))?;
-        for segment in self.states.segments(&vertex.name) {
-            if let (Some(range), Some(checkpoint)) =
-                (segment.key_groups.intersect(key_groups), self.states.checkpoint())
-            {
-                let path = paths::join(self.folder, &segment.file_name);
-                let restored = restore_segment(disk, &path, segment, range, &mut heap);
-                restored.map_err(|error| JobError::Restore { checkpoint, message: error.to_string() })?;
-            }
-        }
-        Ok(heap)
+            hash_seed,
+        });
+        heap.map_err(|error| JobError::Operator {
+            task: vertex.name.clone(),
+            operator: vertex.name.clone(),
+            message: error.to_string(),
+        })
     }
+}
 
-    fn range(&self, info: &SubtaskInfo) -> KeyGroupRange {
-        range_of_subtask(self.max_parallelism, info.parallelism.into(), info.index.into())
-            .expect("the job has been validated")
+/// Restores and opens every subtask: its source, and its operators around their keyed state.
+///
+/// # Errors
+/// A source refuses its input, an operator its state.
+pub(super) fn subtasks(
+    builder: &JobBuilder,
+    heads: Heads,
+    heaps: Heaps,
+    states: &RestoredStates<'_>,
+) -> Result<Vec<Ready>, JobError> {
+    let (mut heaps, mut ready) = (heaps.into_iter(), Vec::new());
+    for (vertex, heads) in builder.vertices.iter().zip(heads) {
+        for (info, mut head) in heads {
+            let (heap, rest) = if vertex.is_keyed { heaps.next() } else { None }.unzip();
+            let loading = states.checkpoint().zip(rest).and_then(|(id, rest)| Loading::new(id, rest));
+            let mut cx = Cx::new(heap, loading.is_some());
+            head.restore(states, &info).map_err(|error| failed(&info, &error))?;
+            head.chain().open(&info, &mut cx).map_err(|error| failed(&info, &error))?;
+            ready.push(Ready::new(&info, head, cx, states.is_drained(&vertex.name), loading));
+        }
     }
+    Ok(ready)
 }
 
 fn failed(info: &SubtaskInfo, error: &OperatorError) -> JobError {

@@ -20,6 +20,7 @@ use crate::output::Output;
 
 mod eager;
 mod keyed;
+mod loading;
 mod memory;
 
 /// Counts from 0 to `end`, some numbers per read.

@@ -56,6 +56,11 @@ impl Task {
             TaskMail::FileFailed(path, error) => {
                 Err(JobError::Output { task: self.name.clone(), path, error })
             }
+            TaskMail::KeyGroup(read) => self.on_key_group(read),
+            TaskMail::SinkRecovered(sink) => {
+                self.head.chain().release(sink, &mut self.cx);
+                self.check_failure()
+            }
         }
     }
 

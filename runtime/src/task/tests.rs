@@ -61,13 +61,14 @@ fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
         name: "idle".into(),
         index: TaskIndex(0),
         head: Box::new(Idle { is_sealed: Arc::clone(&is_sealed) }),
-        cx: Cx { now: Now::default(), heap: None, failure: None },
+        cx: Cx::new(None, false),
         signal: Signal::default(),
         mail: mail.clone(),
         coordinator: coordinator.clone(),
         writer: Mailbox::new(Signal::default()),
         shared: Shared::default(),
         is_drained: false,
+        loading: None,
     })
     .unwrap();
     for id in [1, 2, 3].map(CheckpointId) {

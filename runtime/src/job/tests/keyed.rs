@@ -44,7 +44,7 @@ impl KeyedProcess for Tally {
     }
 }
 
-fn keyed_job(committed: &Committed, parallelism: u16) -> JobBuilder {
+pub(super) fn keyed_job(committed: &Committed, parallelism: u16) -> JobBuilder {
     let committed = Arc::clone(committed);
     let mut job = JobBuilder::new("tally", 128);
     job.source("source", 2, |info| Numbers { next: info.index.into(), end: END, step: 2 })
@@ -61,7 +61,7 @@ fn keyed_job(committed: &Committed, parallelism: u16) -> JobBuilder {
     job
 }
 
-fn assert_tallied(committed: &Committed) {
+pub(super) fn assert_tallied(committed: &Committed) {
     let mut numbers = lock(committed).clone();
     numbers.sort_unstable();
     let mut expected = Vec::new();
@@ -83,7 +83,7 @@ fn assemble_keyed(
     Job::assemble(keyed_job(committed, parallelism), disk.clone(), Now::default(), &options)
 }
 
-fn drive_rounds(job: &mut AssembledJob, rounds: u64) {
+pub(super) fn drive_rounds(job: &mut AssembledJob, rounds: u64) {
     let mut left = rounds;
     drive(&mut job.take_actors(), || {
         left -= 1;
@@ -136,7 +136,7 @@ fn d04_state_without_keys_is_restored_under_any_maximum() {
 }
 
 /// The bytes of a file, and the same file with one of them changed.
-fn flip(disk: &mut Disk, path: &str, offset: usize) {
+pub(super) fn flip(disk: &mut Disk, path: &str, offset: usize) {
     let mut files = crate::blocking::Blocking::new(disk);
     let mut bytes = files.read(path, u64::MAX).unwrap();
     bytes[offset] ^= 1;
