@@ -19,6 +19,8 @@ pub mod heap;
 pub mod operator_state;
 #[cfg(feature = "std")]
 pub mod segment;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod snapshot;
 pub mod state;
 

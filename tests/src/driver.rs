@@ -15,6 +15,8 @@ const MONOTONIC_START_MS: u64 = 5_000;
 const WALL_START_MS: u64 = 1_700_000_000_000;
 /// A step takes up to this long by the virtual clock.
 const STEP_MICROS_MAX: u64 = 1000;
+/// A long step: a small job comes to several checkpoints.
+const LONG_STEP_MICROS_MAX: u64 = 3000;
 
 /// Actors and the virtual clock they live by.
 pub struct Driver {
@@ -23,6 +25,7 @@ pub struct Driver {
     micros: u64,
     steps: u64,
     steps_max: u64,
+    step_micros_max: u64,
     waits_for_disk: bool,
 }
 
@@ -65,7 +68,21 @@ impl Driver {
     #[must_use]
     pub fn new(seed: u64, steps_max: u64, actors: Vec<Box<dyn Actor>>) -> Self {
         let slots = actors.into_iter().map(Slot::new).collect();
-        Self { slots, rng: Rng::new(seed), micros: 0, steps: 0, steps_max, waits_for_disk: false }
+        Self {
+            slots,
+            rng: Rng::new(seed),
+            micros: 0,
+            steps: 0,
+            steps_max,
+            step_micros_max: STEP_MICROS_MAX,
+            waits_for_disk: false,
+        }
+    }
+
+    /// With steps that take longer by the virtual clock.
+    #[must_use]
+    pub fn with_long_steps(self) -> Self {
+        Self { step_micros_max: LONG_STEP_MICROS_MAX, ..self }
     }
 
     /// On a real disk: an actor that has nothing but the disk to wait for does, in no virtual time, instead of
@@ -105,7 +122,7 @@ impl Driver {
 
     fn step(&mut self, index: usize) {
         self.steps += 1;
-        self.micros += self.rng.below(STEP_MICROS_MAX);
+        self.micros += self.rng.below(self.step_micros_max);
         let now = self.now();
         let slot = &mut self.slots[index];
         slot.woken.0.store(false, Ordering::Relaxed);

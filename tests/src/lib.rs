@@ -1,9 +1,13 @@
-//! What tests across crates share: a disk that loses power, a driver on virtual time, and a job on both.
+//! What tests across crates share: a driver on virtual time, a job on it, disks that lose power, and what must hold
+//! after a crash.
 
+pub mod aftermath;
 pub mod apart;
+pub mod buggy_disk;
+pub mod crash;
 pub mod driver;
 pub mod file_system;
 pub mod fuse_log;
-pub mod rng;
-pub mod sim_disk;
 pub mod sim_job;
+
+pub use slackwater_mem::sim::rng;

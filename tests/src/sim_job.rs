@@ -1,52 +1,74 @@
-//! The word count job on a simulated disk and a virtual clock: runs, and what it left behind.
+//! The word count job on a virtual clock and any disk: runs, and whether its output is right.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::{fs, io};
 
+use slackwater::blocking::Blocking;
+use slackwater::files::{BlockingFiles, FileEntry};
 use slackwater::inputs::Inputs;
 use slackwater::line_source::LineOptions;
+use slackwater::recovery::PassedOver;
 use slackwater::word_count::plain::plain_count;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
-use slackwater::{Job, JobError, JobOptions, Progress};
+use slackwater::{Compression, Job, JobError, JobOptions, Progress};
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
+use slackwater_mem::sim::Log;
 
 use crate::driver::{Driver, End};
 use crate::rng::Rng;
-use crate::sim_disk::SimDisk;
 
 /// Far more than any run here takes.
 const STEPS_MAX: u64 = 200_000;
 /// Enough for more than three checkpoints.
 const TEXT_LEN: usize = 14_000;
+/// A small job's, with as many checkpoints.
+const SMALL_TEXT_LEN: usize = 9_000;
+/// The folder of the checkpoints, in the job's own folder.
+pub const CHECKPOINTS: &str = "wordcount";
 /// The folder of the output.
 pub const OUTPUT: &str = "out";
+/// Completed checkpoints that a small job keeps.
+pub const RETAINED: usize = 2;
+/// What is promised when a run has finished: the output, complete and for ever.
+pub const FINISHED: u64 = u64::MAX;
 
-/// A word count that can be run again and again on one disk after another.
+/// A word count that can be run again and again on one disk after another; a copy goes its own way from there.
 #[derive(Clone, Debug)]
 pub struct SimJob {
-    text: Vec<u8>,
+    text: Arc<Vec<u8>>,
     emit: Emit,
     seed: u64,
+    /// Few records, small pages, long steps: one run costs little.
+    is_small: bool,
+    compression: Compression,
     /// Every start has a number of its own, over all disks that follow from each other.
     starts: u64,
     folder: String,
-    interval: Millis,
+    /// None for the last checkpoint alone.
+    interval: Option<Millis>,
     tolerable_failures: u32,
 }
 
 /// How one run went.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// The newest checkpoint that the job said was complete while the power was on.
+    /// The newest checkpoint that the job said was complete.
     pub announced: Option<CheckpointId>,
+    /// All that it said were complete, in order.
+    pub completed: Vec<CheckpointId>,
+    /// How many failed.
+    pub failed: u64,
     /// The checkpoint it had gone on from.
     pub resumed_from: Option<CheckpointId>,
-    /// Operations of the disk when each of its checkpoints was announced.
-    pub operations: Vec<u64>,
+    /// Newer ones that did not verify.
+    pub passed_over: Vec<PassedOver>,
+    /// Operations in the log before its first step.
+    pub assembled: usize,
     /// How it ended.
     pub end: RunEnd,
     /// What the job has to say to its user.
@@ -59,8 +81,6 @@ pub enum RunEnd {
     /// The job is through its input.
     #[default]
     Finished,
-    /// The power went.
-    PowerCut,
     /// Whoever drove it stopped, as a kill would.
     Stopped,
     /// The job gave up.
@@ -71,15 +91,30 @@ impl SimJob {
     /// A job over a text that the seed makes.
     #[must_use]
     pub fn new(seed: u64, emit: Emit) -> Self {
-        let text = text(&mut Rng::new(seed), TEXT_LEN);
-        let (folder, interval) = (String::new(), Millis(10));
-        Self { text, emit, seed, starts: 0, folder, interval, tolerable_failures: 0 }
+        Self {
+            text: Arc::new(text(&mut Rng::new(seed), TEXT_LEN, "")),
+            emit,
+            seed,
+            is_small: false,
+            compression: Compression::None,
+            starts: 0,
+            folder: String::new(),
+            interval: Some(Millis(10)),
+            tolerable_failures: 0,
+        }
+    }
+
+    /// A job that runs thousands of times in a minute: a few long words, and yet several checkpoints.
+    #[must_use]
+    pub fn small(seed: u64, emit: Emit) -> Self {
+        Self { is_small: true, ..Self::new(seed, emit) }.over(SMALL_TEXT_LEN)
     }
 
     /// With a text of another length.
     #[must_use]
     pub fn over(self, text_len: usize) -> Self {
-        Self { text: text(&mut Rng::new(self.seed), text_len), ..self }
+        let padding = if self.is_small { "0000000000000000000" } else { "" };
+        Self { text: Arc::new(text(&mut Rng::new(self.seed), text_len, padding)), ..self }
     }
 
     /// Keeps its checkpoints in this folder of the disk, apart from its output.
@@ -91,7 +126,19 @@ impl SimJob {
     /// With another time from one checkpoint to the next.
     #[must_use]
     pub fn every(self, interval: Millis) -> Self {
-        Self { interval, ..self }
+        Self { interval: Some(interval), ..self }
+    }
+
+    /// With only the last checkpoint.
+    #[must_use]
+    pub fn only_last(self) -> Self {
+        Self { interval: None, ..self }
+    }
+
+    /// Stores its segments so.
+    #[must_use]
+    pub fn compressed(self, compression: Compression) -> Self {
+        Self { compression, ..self }
     }
 
     /// Goes on after so many failed checkpoints in a row.
@@ -105,24 +152,20 @@ impl SimJob {
         self.starts += starts;
     }
 
-    /// Starts the job on a disk, on which it may have run before, and drives it to its end.
+    /// Starts the job on a simulated disk, on which it may have run before, and drives it to its end. What somebody
+    /// relies on from some moment on goes into the log: the number of a checkpoint, or [`FINISHED`].
     ///
     /// # Errors
     /// A run that hangs: nobody can go on, or the step budget is used up.
-    pub fn run(&mut self, disk: &SimDisk<FrozenRun>) -> Result<Run, String> {
-        let (mut announced, mut operations) = (None, Vec::new());
-        let mut run = self.drive(disk.clone(), |driver| driver, &mut |progress| {
-            // What is said after the power has gone nobody hears.
-            if !disk.is_off() && progress.last_checkpoint > announced {
-                announced = progress.last_checkpoint;
-                operations.push(disk.operations());
-            }
-            disk.is_off()
-        })?;
-        if disk.is_off() && matches!(run.end, RunEnd::Stopped | RunEnd::Failed(_)) {
-            run.end = RunEnd::PowerCut;
+    pub fn run<D>(&mut self, disk: D, log: Option<&Log>) -> Result<Run, String>
+    where
+        D: Disk<Frozen = FrozenRun> + Send + 'static,
+    {
+        let run = self.drive(disk, log, |driver| driver, &mut |_| false)?;
+        if matches!(run.end, RunEnd::Finished) {
+            log.into_iter().for_each(|log| log.promise(FINISHED));
         }
-        Ok(Run { announced, operations, ..run })
+        Ok(run)
     }
 
     /// Starts the job on a real disk and drives it to its end, or until `stop`, which sees its progress after every
@@ -134,12 +177,13 @@ impl SimJob {
     where
         D: Disk<Frozen = FrozenRun> + Send + 'static,
     {
-        self.drive(disk, Driver::waiting_for_disk, stop)
+        self.drive(disk, None, Driver::waiting_for_disk, stop)
     }
 
     fn drive<D>(
         &mut self,
         disk: D,
+        log: Option<&Log>,
         adapt: impl FnOnce(Driver) -> Driver,
         stop: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Run, String>
@@ -147,6 +191,7 @@ impl SimJob {
         D: Disk<Frozen = FrozenRun> + Send + 'static,
     {
         self.starts += 1;
+        let promise = |id: CheckpointId| log.into_iter().for_each(|log| log.promise(id.0));
         let mut run = Run::default();
         let (builder, _) = word_count(self.inputs(), &self.options());
         let now = Now { monotonic: Millis(0), wall: Millis(self.starts * 1_000_000) };
@@ -162,11 +207,23 @@ impl SimJob {
             }
         };
         run.resumed_from = job.resumed_from;
+        run.passed_over.clone_from(&job.passed_over);
+        run.assembled = log.map_or(0, Log::len);
+        run.resumed_from.into_iter().for_each(promise);
         let observer = job.observer();
         let driver = Driver::new(self.seed.wrapping_add(self.starts), STEPS_MAX, job.take_actors());
+        let driver = if self.is_small { driver.with_long_steps() } else { driver };
         let mut driver = adapt(driver);
-        let end = driver.run(&mut || stop(observer.progress()));
-        run.announced = observer.progress().last_checkpoint;
+        let end = driver.run(&mut || {
+            let progress = observer.progress();
+            if progress.last_checkpoint > run.completed.last().copied() {
+                run.completed.extend(progress.last_checkpoint);
+                progress.last_checkpoint.into_iter().for_each(promise);
+            }
+            stop(progress)
+        });
+        run.announced = run.completed.last().copied();
+        run.failed = observer.progress().checkpoints_failed;
         run.end = match end {
             End::Finished => job.report().map_or_else(RunEnd::Failed, |report| {
                 run.notes = report.notes;
@@ -182,12 +239,16 @@ impl SimJob {
     ///
     /// # Errors
     /// What is missing, there twice or wrong.
-    pub fn check_output(&self, disk: &SimDisk<FrozenRun>) -> Result<(), String> {
-        let parts = disk.names(OUTPUT).into_iter().map(|name| {
-            let bytes = disk.read_file(&format!("{OUTPUT}/{name}")).unwrap_or_default();
-            (name, bytes)
-        });
-        self.check_parts(parts)
+    pub fn check_output<D: Disk>(&self, disk: &mut D) -> Result<(), String> {
+        let mut files = Blocking::new(disk);
+        let entries = files.list(OUTPUT).map_err(|error| error.to_string())?;
+        let visible = entries.into_iter().filter(|entry| !entry.is_folder && !entry.name.starts_with('.'));
+        let read = |entry: FileEntry| {
+            let path = format!("{OUTPUT}/{}", entry.name);
+            let bytes = files.read(&path, entry.len).map_err(|error| format!("{path}: {error}"))?;
+            Ok((entry.name, bytes))
+        };
+        self.check_parts(visible.map(read).collect::<Result<Vec<_>, String>>()?)
     }
 
     /// As [`Self::check_output`], on a real disk: `output` is the folder of the output.
@@ -243,34 +304,45 @@ impl SimJob {
     }
 
     fn inputs(&self) -> Inputs {
-        Inputs::in_memory([("text", self.text.clone())]).expect("memory can be read")
+        Inputs::in_memory([("text", self.text.to_vec())]).expect("memory can be read")
     }
 
     fn options(&self) -> WordCountOptions {
         WordCountOptions {
             max_parallelism: 4,
             emit: self.emit,
-            lines: LineOptions { chunk_len: 64, split_len_min: 1024, ..LineOptions::default() },
+            lines: LineOptions {
+                chunk_len: if self.is_small { 32 } else { 64 },
+                split_len_min: 1024,
+                ..LineOptions::default()
+            },
             ..WordCountOptions::new(OUTPUT)
         }
     }
 
     fn job_options(&self) -> JobOptions {
+        let default = JobOptions::new(self.seed.wrapping_mul(1000) + self.starts);
+        let small = JobOptions {
+            memory_limit_bytes: 4 << 20,
+            frame_size: 1024,
+            retained: RETAINED,
+            ..default.clone()
+        };
         JobOptions {
-            interval: Some(self.interval),
-            memory_limit_bytes: 8 << 20,
+            interval: self.interval,
             folder: self.folder.clone(),
             tolerable_failures: self.tolerable_failures,
-            ..JobOptions::new(self.seed.wrapping_mul(1000) + self.starts)
+            compression: self.compression,
+            ..if self.is_small { small } else { JobOptions { memory_limit_bytes: 8 << 20, ..default } }
         }
     }
 }
 
-fn text(rng: &mut Rng, len: usize) -> Vec<u8> {
+fn text(rng: &mut Rng, len: usize, padding: &str) -> Vec<u8> {
     let mut text = Vec::new();
     while text.len() < len {
         let word = rng.below(60) * rng.below(60) / 60;
-        text.extend_from_slice(format!("w{word}").as_bytes());
+        text.extend_from_slice(format!("w{padding}{word}").as_bytes());
         text.push(if rng.chance(12) { b'\n' } else { b' ' });
     }
     text

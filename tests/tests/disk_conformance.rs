@@ -6,8 +6,8 @@
 )]
 
 use slackwater_core::durable::{Data, Disk, Operation, Token};
+use slackwater_mem::sim::{SimDisk, SimOptions};
 use slackwater_mem::{MemDisk, MmapDisk};
-use slackwater_tests::sim_disk::{SimDisk, SimOptions};
 use slackwater_uring::{Fallback, UringDisk, UringOptions};
 
 #[path = "disk_conformance/mounts.rs"]

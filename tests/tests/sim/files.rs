@@ -5,7 +5,7 @@ use slackwater_core::durable::{
 };
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::subtask::Part;
-use slackwater_tests::sim_disk::{SimDisk, SimOptions};
+use slackwater_mem::sim::{Fault, SimDisk, SimOptions};
 
 use crate::storage::FileName;
 
@@ -124,7 +124,7 @@ impl Files {
 
     /// One of the next operations fails.
     pub(crate) fn fail(&self, in_operations: u64) {
-        self.disk.fail(self.disk.operations() + 1 + in_operations, DiskError::IO);
+        self.disk.inject(self.disk.operations() + 1 + in_operations, Fault::Error(DiskError::IO));
     }
 
     /// The process dies, and the power with it or not. Nobody goes on with what it was writing.

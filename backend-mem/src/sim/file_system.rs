@@ -1,14 +1,21 @@
 //! What a simulated disk holds: the volatile files that a powered program sees, what of them is durable, and
-//! the changes in between, of which a power cut keeps some.
+//! the changes in between, of which a power cut keeps some. Copies share what neither changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::ToOwned;
+use std::collections::BTreeMap;
+use std::string::String;
+use std::sync::Arc;
+use std::vec::Vec;
 
 use slackwater_core::durable::{DiskError, is_valid_path};
 
-use crate::rng::Rng;
+mod effect;
+mod power_cut;
 
-/// Writes are torn at multiples of this many bytes.
-pub(super) const SECTOR: usize = 512;
+pub(super) use effect::Effect;
+pub use power_cut::Lost;
+pub(super) use power_cut::{Chances, SECTOR};
+
 const NOT_A_FOLDER: i32 = 20;
 const IS_A_FOLDER: i32 = 21;
 const NOT_EMPTY: i32 = 39;
@@ -23,8 +30,14 @@ type Names = BTreeMap<String, NodeId>;
 
 #[derive(Clone, Debug)]
 enum Node {
-    File(File),
-    Folder { now: Names, durable: Names },
+    File(Arc<File>),
+    Folder(Arc<Folder>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Folder {
+    now: Names,
+    durable: Names,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -45,7 +58,7 @@ struct Change {
 
 #[derive(Clone, Debug)]
 enum What {
-    Bytes { offset: usize, bytes: Vec<u8> },
+    Bytes { offset: usize, bytes: Arc<[u8]> },
     Length(usize),
 }
 
@@ -64,25 +77,13 @@ struct Edit {
 #[derive(Clone, Debug)]
 pub(super) struct FileSystem {
     nodes: Vec<Node>,
-    edits: Vec<Edit>,
+    edits: Arc<Vec<Edit>>,
 }
 
 impl FileSystem {
     /// An empty root folder.
     pub(super) fn new() -> Self {
-        Self { nodes: vec![Node::Folder { now: Names::new(), durable: Names::new() }], edits: Vec::new() }
-    }
-
-    /// The same for a program that starts now: its syncs cover all that took effect before it.
-    pub(super) fn inherited(&self) -> Self {
-        let mut files = self.clone();
-        files.edits.iter_mut().for_each(|edit| edit.operation = 0);
-        for node in &mut files.nodes {
-            if let Node::File(file) = node {
-                file.pending.iter_mut().for_each(|change| change.operation = 0);
-            }
-        }
-        files
+        Self { nodes: [Node::Folder(Arc::default())].into(), edits: Arc::default() }
     }
 
     /// Makes a folder unless it is there.
@@ -91,7 +92,7 @@ impl FileSystem {
         match self.names(folder)?.get(name) {
             Some(there) => self.names(*there).map(drop).map_err(|_| DiskError::EXISTS),
             None => {
-                let node = self.add(Node::Folder { now: Names::new(), durable: Names::new() });
+                let node = self.add(Node::Folder(Arc::default()));
                 self.edit(operation, folder, name, Some(node), false);
                 Ok(())
             }
@@ -104,7 +105,7 @@ impl FileSystem {
         if self.names(folder)?.contains_key(name) {
             return Err(DiskError::EXISTS);
         }
-        let node = self.add(Node::File(File::default()));
+        let node = self.add(Node::File(Arc::default()));
         self.edit(operation, folder, name, Some(node), false);
         self.set_length(operation, node, len);
         Ok(node)
@@ -115,7 +116,7 @@ impl FileSystem {
         let node = self.find(path)?;
         match &self.nodes[node.0] {
             Node::File(file) => Ok((node, file.now.len())),
-            Node::Folder { .. } => Err(IS_A_FOLDER),
+            Node::Folder(_) => Err(IS_A_FOLDER),
         }
     }
 
@@ -126,7 +127,7 @@ impl FileSystem {
         }
         let file = self.file_mut(node);
         file.now[offset..end].copy_from_slice(bytes);
-        let what = What::Bytes { offset, bytes: bytes.to_vec() };
+        let what = What::Bytes { offset, bytes: bytes.into() };
         file.pending.push(Change { operation, what, doomed: false });
     }
 
@@ -135,6 +136,26 @@ impl FileSystem {
         let len = rest.len().min(buf.len());
         buf[..len].copy_from_slice(&rest[..len]);
         len
+    }
+
+    /// The bytes of a file as a running program sees them.
+    pub(super) fn bytes(&self, node: NodeId) -> &[u8] {
+        &self.file(node).now
+    }
+
+    /// Turns a bit of a file over where it lies: whatever happens, it is the other one from now on.
+    pub(super) fn flip_bit(&mut self, node: NodeId, bit: usize) {
+        let file = self.file_mut(node);
+        for bytes in [&mut file.now, &mut file.durable] {
+            if let Some(byte) = bytes.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+    }
+
+    /// Gives a file other bytes, durably.
+    pub(super) fn overwrite(&mut self, node: NodeId, bytes: &[u8]) {
+        *self.file_mut(node) = File { now: bytes.to_vec(), durable: bytes.to_vec(), pending: Vec::new() };
     }
 
     pub(super) fn set_length(&mut self, operation: u64, node: NodeId, len: usize) {
@@ -146,8 +167,7 @@ impl FileSystem {
     /// Makes durable what `covers` says of a file.
     pub(super) fn sync_file(&mut self, node: NodeId, covers: impl Fn(u64) -> bool) {
         let file = self.file_mut(node);
-        let pending = std::mem::take(&mut file.pending);
-        for change in pending {
+        for change in core::mem::take(&mut file.pending) {
             if change.doomed || !covers(change.operation) {
                 file.pending.push(change);
                 continue;
@@ -171,18 +191,19 @@ impl FileSystem {
         // From the end, so that an old name's removal takes the new name, which is the edit before it, along.
         let mut take_previous = false;
         let mut durable = Vec::new();
-        for index in (0..self.edits.len()).rev() {
-            let edit = &self.edits[index];
+        let edits = Arc::make_mut(&mut self.edits);
+        for index in (0..edits.len()).rev() {
+            let edit = &edits[index];
             if take_previous || (edit.folder == folder && covers(edit.operation)) {
                 take_previous = edit.needs_previous;
-                if let Some(next) = self.edits.get_mut(index + 1) {
+                if let Some(next) = edits.get_mut(index + 1) {
                     next.needs_previous = false;
                 }
-                durable.push(self.edits.remove(index));
+                durable.push(edits.remove(index));
             }
         }
         for edit in durable.into_iter().rev() {
-            apply(self.durable_names(edit.folder), &edit.name, edit.node);
+            apply(&mut self.folder_mut(edit.folder).durable, &edit.name, edit.node);
         }
         Ok(())
     }
@@ -216,53 +237,25 @@ impl FileSystem {
         let names = self.names(self.find(path)?)?;
         let entry = |(name, node): (_, &NodeId)| match &self.nodes[node.0] {
             Node::File(file) => (name, false, file.now.len() as u64),
-            Node::Folder { .. } => (name, true, 0),
+            Node::Folder(_) => (name, true, 0),
         };
         Ok(names.iter().map(|(name, node)| entry((name.as_str(), node))).collect())
     }
 
     /// Bytes of all files that have a name.
     pub(super) fn bytes_used(&self) -> u64 {
-        self.walk(ROOT).iter().map(|node| self.file(*node).now.len() as u64).sum()
+        self.files_below(ROOT).iter().map(|node| self.file(*node).now.len() as u64).sum()
     }
 
-    /// What is left when the power goes now: durable things, and of the others what the seed says.
-    pub(super) fn after_power_cut(&self, rng: &mut Rng) -> Self {
-        // All lost and all kept are likely in practice and too unlikely by fair coins alone.
-        let keep = [0, 100, 50, 50, 10, 90][rng.index(6)];
-        let mut left: Vec<Names> = self.nodes.iter().map(durable_names_of).collect();
-        let mut lost: Vec<(NodeId, &str)> = Vec::new();
-        let mut previous_kept = true;
-        for edit in &self.edits {
-            let name = (edit.folder, edit.name.as_str());
-            let allowed = !lost.contains(&name) && (previous_kept || !edit.needs_previous);
-            previous_kept = allowed && rng.chance(keep);
-            if previous_kept {
-                apply(&mut left[edit.folder.0], &edit.name, edit.node);
-            } else {
-                lost.push(name);
-            }
-        }
-        let mut image = Self::new();
-        self.copy_folder(ROOT, &left, &mut image, ROOT, rng);
-        image
+    /// Every file in a folder and those below it; none if there is no such folder.
+    pub(super) fn files_in(&self, path: &str) -> Vec<NodeId> {
+        self.find(path).map(|node| self.files_below(node)).unwrap_or_default()
     }
 
-    fn copy_folder(&self, from: NodeId, left: &[Names], image: &mut Self, to: NodeId, rng: &mut Rng) {
-        for (name, node) in &left[from.0] {
-            let copy = match &self.nodes[node.0] {
-                Node::File(file) => {
-                    let bytes = file.after_power_cut(rng);
-                    image.add(Node::File(File { now: bytes.clone(), durable: bytes, pending: Vec::new() }))
-                }
-                Node::Folder { .. } => {
-                    let folder = image.add(Node::Folder { now: Names::new(), durable: Names::new() });
-                    self.copy_folder(*node, left, image, folder, rng);
-                    folder
-                }
-            };
-            apply(image.names_mut(to), name, Some(copy));
-            apply(image.durable_names(to), name, Some(copy));
+    fn files_below(&self, node: NodeId) -> Vec<NodeId> {
+        match self.names(node) {
+            Ok(names) => names.values().flat_map(|inner| self.files_below(*inner)).collect(),
+            Err(_) => [node].into(),
         }
     }
 
@@ -274,8 +267,9 @@ impl FileSystem {
         node: Option<NodeId>,
         needs_previous: bool,
     ) {
-        apply(self.names_mut(folder), name, node);
-        self.edits.push(Edit { operation, folder, name: name.to_owned(), node, needs_previous });
+        apply(&mut self.folder_mut(folder).now, name, node);
+        let edit = Edit { operation, folder, name: name.to_owned(), node, needs_previous };
+        Arc::make_mut(&mut self.edits).push(edit);
     }
 
     fn add(&mut self, node: Node) -> NodeId {
@@ -284,9 +278,8 @@ impl FileSystem {
     }
 
     fn find(&self, path: &str) -> Result<NodeId, i32> {
-        let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+        let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
         parts
-            .into_iter()
             .try_fold(ROOT, |folder, name| self.names(folder)?.get(name).copied().ok_or(DiskError::NOT_FOUND))
     }
 
@@ -298,31 +291,16 @@ impl FileSystem {
         Ok((self.find(folder)?, name))
     }
 
-    /// Every file reachable from a folder.
-    fn walk(&self, node: NodeId) -> Vec<NodeId> {
-        match self.names(node) {
-            Ok(names) => names.values().flat_map(|inner| self.walk(*inner)).collect(),
-            Err(_) => vec![node],
-        }
-    }
-
     fn names(&self, node: NodeId) -> Result<&Names, i32> {
         match &self.nodes[node.0] {
-            Node::Folder { now, .. } => Ok(now),
+            Node::Folder(folder) => Ok(&folder.now),
             Node::File(_) => Err(NOT_A_FOLDER),
         }
     }
 
-    fn names_mut(&mut self, node: NodeId) -> &mut Names {
+    fn folder_mut(&mut self, node: NodeId) -> &mut Folder {
         match &mut self.nodes[node.0] {
-            Node::Folder { now, .. } => now,
-            Node::File(_) => panic!("a file was taken for a folder"),
-        }
-    }
-
-    fn durable_names(&mut self, node: NodeId) -> &mut Names {
-        match &mut self.nodes[node.0] {
-            Node::Folder { durable, .. } => durable,
+            Node::Folder(folder) => Arc::make_mut(folder),
             Node::File(_) => panic!("a file was taken for a folder"),
         }
     }
@@ -330,50 +308,15 @@ impl FileSystem {
     fn file(&self, node: NodeId) -> &File {
         match &self.nodes[node.0] {
             Node::File(file) => file,
-            Node::Folder { .. } => panic!("a folder was taken for a file"),
+            Node::Folder(_) => panic!("a folder was taken for a file"),
         }
     }
 
     fn file_mut(&mut self, node: NodeId) -> &mut File {
         match &mut self.nodes[node.0] {
-            Node::File(file) => file,
-            Node::Folder { .. } => panic!("a folder was taken for a file"),
+            Node::File(file) => Arc::make_mut(file),
+            Node::Folder(_) => panic!("a folder was taken for a file"),
         }
-    }
-}
-
-impl File {
-    /// Each sector is as it was after one of the writes that touched it, the length as after one of the changes.
-    fn after_power_cut(&self, rng: &mut Rng) -> Vec<u8> {
-        let keep = [0, 100, 50, 50, 10, 90][rng.index(6)];
-        let mut bytes = self.durable.clone();
-        let mut len = bytes.len();
-        let mut length_lost = false;
-        let mut lost_sectors = BTreeSet::new();
-        for change in &self.pending {
-            match &change.what {
-                What::Length(new) if !length_lost && rng.chance(keep) => len = *new,
-                What::Length(_) => length_lost = true,
-                What::Bytes { offset, bytes: new } => {
-                    for (part, at) in new.chunks(SECTOR).zip((*offset..).step_by(SECTOR)) {
-                        if !lost_sectors.contains(&at) && rng.chance(keep) {
-                            put(&mut bytes, at, part);
-                        } else {
-                            lost_sectors.insert(at);
-                        }
-                    }
-                }
-            }
-        }
-        bytes.resize(len, 0);
-        bytes
-    }
-}
-
-fn durable_names_of(node: &Node) -> Names {
-    match node {
-        Node::Folder { durable, .. } => durable.clone(),
-        Node::File(_) => Names::new(),
     }
 }
 

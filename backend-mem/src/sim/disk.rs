@@ -1,38 +1,24 @@
-//! A disk whose power can fail at every operation.
-//!
-//! # Fault model
-//! - Operations are numbered from 1 in the order of their submission. They take effect in an order chosen by
-//!   the seed, and their completions are delivered later still.
-//! - The power can go before or after any operation. From then on nothing takes effect and everything fails.
-//! - What a power cut leaves ([`SimDisk::image_after_power_cut`]): everything synced, and of the rest a part
-//!   that the seed chooses. Each unsynced sector of 512 bytes is as it was after any one of the writes that
-//!   touched it since the sync, or before them all; a write is thereby torn. A file's length likewise,
-//!   independently of its bytes. Names (made, removed, renamed) since the sync of their folder survive one
-//!   without the other; only changes of the same name keep their order, and a rename's old name does not go
-//!   before its new name is there.
-//! - A sync covers the operations whose completions were reaped before it was submitted, and no others.
-//!   Syncing a file does not make its name durable, syncing a folder does not make its files' bytes durable.
-//! - Any operation can be made to fail ([`SimDisk::fail`]). A failed write may have written a part. What a
-//!   failed sync should have covered is never made durable by a later one.
-//! - The disk can be full ([`SimOptions::capacity`]), and it can lie about syncs ([`Lies`]).
-//! - Not modelled: bits that rot, writes that land elsewhere, synced things that go.
-//!
-//! A breach of the contract of [`Disk`] (a misaligned write, a file that is not open) is a panic.
+//! The simulated disk itself.
 
-mod file_system;
-mod pending;
-
-use std::fmt;
+use core::fmt;
+use std::borrow::ToOwned;
+use std::boxed::Box;
+use std::string::String;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::vec;
+use std::vec::Vec;
 
 use heapless::VecView;
 use slackwater_core::durable::{
     Completion, Disk, DiskError, Entry, Frozen, Operation, OperationKind, Token, Wait,
 };
 
-use crate::rng::Rng;
-use file_system::FileSystem;
-use pending::State;
+use super::file_system::{Chances, FileSystem};
+use super::log::Log;
+use super::rng::Rng;
+use state::State;
+
+mod state;
 
 /// How a simulated disk behaves.
 #[derive(Clone, Copy, Debug)]
@@ -55,25 +41,44 @@ impl Default for SimOptions {
     }
 }
 
-/// Syncs that do nothing: with these on, a test of durability has to fail.
+/// What a disk, or the system before it, says without doing it: with these on, a test of durability has to fail.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lies {
     /// `SyncFile` does nothing.
     pub sync_file: bool,
     /// `SyncFolder` does nothing.
     pub sync_folder: bool,
+    /// After a sync of a file has failed, the next one says that all is well, as kernels do.
+    pub sync_again: bool,
 }
 
-/// When the power goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// Just before this operation takes effect.
-    Before(u64),
-    /// Just after it has taken effect, before anybody knows.
-    After(u64),
+/// What goes wrong with one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// It fails with this error of the system (`DiskError::IO`, `DiskError::NO_SPACE`). A write may have written
+    /// a part; what a sync should have covered is never made durable by a later one.
+    Error(i32),
+    /// A write says that it is done, but only its front part has reached the disk.
+    ShortWrite,
+    /// A write says that it is done, but landed at another place in the file.
+    MisdirectedInFile,
+    /// A write says that it is done, but landed in another file below the same topmost folder.
+    MisdirectedToFile,
+}
+
+/// An operation that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// What kind it was.
+    pub kind: OperationKind,
+    /// The file or folder that it was about; the old name of a rename.
+    pub path: String,
 }
 
 /// A simulated disk; clones are the same disk.
+///
+/// What it does to what lies on it is told in the [module's documentation](super). A breach of the contract of
+/// [`Disk`] (a misaligned write, a file that is not open) is a panic.
 pub struct SimDisk<F: Frozen> {
     state: Arc<Mutex<State<F>>>,
 }
@@ -89,44 +94,77 @@ impl<F: Frozen> SimDisk<F> {
         Self::with_files(options, FileSystem::new())
     }
 
-    fn with_files(options: SimOptions, files: FileSystem) -> Self {
+    pub(super) fn with_files(options: SimOptions, files: FileSystem) -> Self {
         Self { state: Arc::new(Mutex::new(State::new(options, files))) }
     }
 
-    /// How many operations have been submitted.
+    /// How many operations have been submitted; they are numbered from 1 in that order.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.state().operations()
     }
 
-    /// What kind of operation each one so far was.
+    /// Every operation so far, in the order of their numbers.
     #[must_use]
-    pub fn history(&self) -> Vec<OperationKind> {
+    pub fn history(&self) -> Vec<Submitted> {
         self.state().history.clone()
     }
 
-    /// Orders a power cut.
-    pub fn cut_power(&self, cut: Cut) {
-        self.state().cut = Some(cut);
-    }
-
-    /// Whether the power has gone.
+    /// Starts to keep what a power cut could leave at each operation from now on.
     #[must_use]
-    pub fn is_off(&self) -> bool {
-        self.state().off
+    pub fn log(&self) -> Log {
+        let mut state = self.state();
+        let log = Log::starting_from(state.files.clone());
+        state.log = Some(log.clone());
+        log
     }
 
-    /// Makes an operation fail with an error of the system (`DiskError::IO`, `DiskError::NO_SPACE`).
-    pub fn fail(&self, operation: u64, errno: i32) {
-        self.state().failures.push((operation, errno));
+    /// Lets something go wrong with an operation.
+    pub fn inject(&self, operation: u64, fault: Fault) {
+        self.state().faults.push((operation, fault));
+    }
+
+    /// The faults that have had an effect, each with its operation.
+    #[must_use]
+    pub fn injected(&self) -> Vec<(Submitted, Fault)> {
+        self.state().injected.clone()
+    }
+
+    /// Makes the disk larger, or smaller: then it is full until enough has been removed.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.state().options.capacity = bytes;
+    }
+
+    /// Puts these bytes into a file, durably, as if they had always been there.
+    ///
+    /// # Errors
+    /// The system's error if there is no such file.
+    pub fn overwrite(&self, path: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let opened = state.files.open(path);
+        let (node, _) = opened.map_err(|errno| DiskError { operation: OperationKind::OpenFile, errno })?;
+        state.files.overwrite(node, bytes);
+        Ok(())
+    }
+
+    /// Turns a bit of a file over where it lies, durably. Nothing happens beyond the end of the file.
+    ///
+    /// # Errors
+    /// The system's error if there is no such file.
+    pub fn flip_bit(&self, path: &str, bit: usize) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let opened = state.files.open(path);
+        let (node, _) = opened.map_err(|errno| DiskError { operation: OperationKind::OpenFile, errno })?;
+        state.files.flip_bit(node, bit);
+        Ok(())
     }
 
     /// What a program finds that starts again after the power goes now; the seed says what is lost, and how
-    /// the new disk behaves. The new disk is honest and has no cut or failure ordered.
+    /// the new disk behaves. The new disk is honest and nothing goes wrong with it.
     #[must_use]
     pub fn image_after_power_cut(&self, seed: u64) -> Self {
         let state = self.state();
-        let files = state.files.after_power_cut(&mut Rng::new(seed));
+        let (files, _) = state.files.after_power_cut(&mut Rng::new(seed), Chances::Any);
         Self::with_files(SimOptions { seed, lies: Lies::default(), ..state.options }, files)
     }
 
@@ -136,17 +174,15 @@ impl<F: Frozen> SimDisk<F> {
     pub fn image_after_kill(&self, seed: u64) -> Self {
         let state = self.state();
         let options = SimOptions { seed, lies: Lies::default(), ..state.options };
-        Self::with_files(options, state.files.inherited())
+        Self::with_files(options, state.files.after_kill())
     }
 
     /// The whole of a file as a running program sees it.
     #[must_use]
     pub fn read_file(&self, path: &str) -> Option<Vec<u8>> {
         let state = self.state();
-        let (node, len) = state.files.open(path).ok()?;
-        let mut bytes = vec![0; len];
-        state.files.read(node, 0, &mut bytes);
-        Some(bytes)
+        let (node, _) = state.files.open(path).ok()?;
+        Some(state.files.bytes(node).to_vec())
     }
 
     /// The names in a folder, in order; nothing if there is no such folder.
@@ -194,9 +230,6 @@ impl<F: Frozen> Disk for SimDisk<F> {
     fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
         let state = self.state();
         let failed = |errno| DiskError { operation: OperationKind::List, errno };
-        if state.off {
-            return Err(failed(DiskError::IO));
-        }
         for (name, is_folder, len) in state.files.list(folder).map_err(failed)? {
             each(Entry { name, is_folder, len });
         }
@@ -212,9 +245,8 @@ impl<F: Frozen> Clone for SimDisk<F> {
 
 impl<F: Frozen> fmt::Debug for SimDisk<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
         let mut shown = f.debug_struct("SimDisk");
-        shown.field("operations", &state.operations()).field("off", &state.off).finish_non_exhaustive()
+        shown.field("operations", &self.state().operations()).finish_non_exhaustive()
     }
 }
 
@@ -229,6 +261,3 @@ impl AsMut<[u8]> for SimBlock {
         &mut self.0
     }
 }
-
-#[cfg(test)]
-mod tests;

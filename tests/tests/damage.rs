@@ -1,0 +1,282 @@
+//! A small checkpoint with one thing wrong: any bit of any file turned over, any file cut off anywhere, any block in the
+//! place of any other. Verification says so, and recovery takes the older checkpoint, whatever the compression.
+#![expect(clippy::print_stdout, reason = "a test says how much it has tried")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use slackwater::Compression;
+use slackwater::recovery::{find, read_manifest, verify_segments};
+use slackwater::word_count::Emit;
+use slackwater_core::ids::CheckpointId;
+use slackwater_mem::FrozenRun;
+use slackwater_mem::sim::{SimDisk, SimOptions};
+use slackwater_tests::sim_job::{CHECKPOINTS, SimJob};
+
+type Sim = SimDisk<FrozenRun>;
+
+const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+/// Sizes of blocks that change places: a sector, a frame, a block of the file.
+const BLOCK_SIZES: [usize; 3] = [512, 1024, 4096];
+
+/// Two checkpoints of a job, the newer of which is to be damaged.
+struct Small {
+    disk: Sim,
+    older: CheckpointId,
+    newest: CheckpointId,
+    /// Path and bytes of each file of the newest.
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Small {
+    fn new(compression: Compression) -> Self {
+        let disk = Sim::new(SimOptions { seed: 1, ..SimOptions::default() });
+        let mut job = SimJob::small(1, Emit::Updates).over(4_000).compressed(compression);
+        let run = job.run(disk.clone(), None).expect("the job ends");
+        let [.., older, newest] = run.completed[..] else { panic!("{run:?}") };
+        let mut small = Self { disk, older, newest, files: Vec::new() };
+        let folder = small.folder(newest);
+        let names = small.disk.names(&folder);
+        let read = |name: String| {
+            let path = format!("{folder}/{name}");
+            let bytes = small.disk.read_file(&path).expect("it is listed");
+            (path, bytes)
+        };
+        small.files = names.into_iter().map(read).collect();
+        assert!(small.files.len() > 2, "a manifest and two segments");
+        small.expect_sound();
+        small
+    }
+
+    /// The same checkpoints on a disk of their own.
+    fn copy(&self) -> Self {
+        let disk = self.disk.image_after_power_cut(0);
+        Self { disk, files: self.files.clone(), ..*self }
+    }
+
+    fn folder(&self, id: CheckpointId) -> String {
+        format!("{CHECKPOINTS}/chk-{id}")
+    }
+
+    fn expect_sound(&self) {
+        let found = find(&mut self.disk.clone(), CHECKPOINTS).expect("the disk can be read");
+        assert_eq!(found.newest.expect("one is whole").id, self.newest);
+        assert!(found.passed_over.is_empty());
+    }
+
+    /// Verification says no.
+    fn expect_refused(&self, what: &dyn Fn() -> String) {
+        let disk = &mut self.disk.clone();
+        let manifest = read_manifest(disk, CHECKPOINTS, self.newest).expect("the disk can be read");
+        let is_refused = match manifest {
+            None | Some(Err(_)) => true,
+            Some(Ok(manifest)) => !verify_segments(disk, CHECKPOINTS, &manifest).is_empty(),
+        };
+        assert!(is_refused, "{} passes verification", what());
+    }
+
+    /// Recovery takes the older checkpoint and says why.
+    fn expect_passed_over(&self, what: &dyn Fn() -> String) {
+        let found = find(&mut self.disk.clone(), CHECKPOINTS);
+        let found = found.unwrap_or_else(|error| panic!("{}: {error}", what()));
+        assert_eq!(found.newest.map(|manifest| manifest.id), Some(self.older), "{}", what());
+        assert_eq!(
+            found.passed_over.first().map(|passed_over| passed_over.id),
+            Some(self.newest),
+            "{}",
+            what()
+        );
+    }
+
+    /// Puts other bytes into a file, looks, and puts the right ones back.
+    fn with(&self, path: &str, bytes: &[u8], what: &dyn Fn() -> String) {
+        let before = self.disk.read_file(path).expect("the file is there");
+        if before == bytes {
+            return;
+        }
+        self.disk.overwrite(path, bytes).expect("the file is there");
+        self.expect_refused(what);
+        self.expect_passed_over(what);
+        self.disk.overwrite(path, &before).expect("the file is there");
+    }
+}
+
+/// Does the work on every processor, each part on checkpoints of its own.
+fn in_parallel(
+    compression: Compression,
+    count: impl Fn(&Small) -> usize,
+    work: impl Fn(&Small, usize) + Sync,
+) {
+    let small = Small::new(compression);
+    let count = count(&small);
+    let next = AtomicUsize::new(0);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let copies: Vec<Small> = (0..threads).map(|_| small.copy()).collect();
+    thread::scope(|scope| {
+        for small in copies {
+            scope.spawn(|| {
+                let small = small;
+                while let Some(index) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < count)
+                {
+                    work(&small, index);
+                }
+                small.expect_sound();
+            });
+        }
+    });
+    println!("{compression:?}: {count}");
+}
+
+fn len_of(small: &Small) -> usize {
+    small.files.iter().map(|(_, bytes)| bytes.len()).sum()
+}
+
+/// The file in which this byte of all files lies, and where.
+fn place(small: &Small, mut index: usize) -> (&str, &[u8], usize) {
+    for (path, bytes) in &small.files {
+        if index < bytes.len() {
+            return (path, bytes, index);
+        }
+        index -= bytes.len();
+    }
+    panic!("beyond the last file")
+}
+
+/// Every bit through verification; through recovery one bit of each byte, and in optimised builds every bit.
+fn flip_every_bit(compression: Compression) {
+    in_parallel(compression, len_of, |small, index| {
+        let (path, _, byte) = place(small, index);
+        for bit in 0..8 {
+            let what = || format!("{path}, bit {bit} of byte {byte}");
+            small.disk.flip_bit(path, byte * 8 + bit).expect("the file is there");
+            small.expect_refused(&what);
+            if bit == byte % 8 || !cfg!(debug_assertions) {
+                small.expect_passed_over(&what);
+            }
+            small.disk.flip_bit(path, byte * 8 + bit).expect("the file is there");
+        }
+    });
+}
+
+#[test]
+fn j04_every_bit_turned_over_is_found() {
+    flip_every_bit(Compression::None);
+}
+
+#[test]
+fn j04_every_bit_turned_over_is_found_in_lz4() {
+    flip_every_bit(Compression::Lz4);
+}
+
+#[test]
+fn j04_every_bit_turned_over_is_found_in_zstd() {
+    flip_every_bit(Compression::Zstd);
+}
+
+#[test]
+fn j03_every_truncation_is_found() {
+    for compression in COMPRESSIONS {
+        in_parallel(compression, len_of, |small, index| {
+            let (path, bytes, len) = place(small, index);
+            small.with(path, &bytes[..len], &|| format!("{path} cut to {len} bytes"));
+        });
+    }
+}
+
+#[test]
+fn j03_bytes_behind_the_end_are_found() {
+    for compression in COMPRESSIONS {
+        let small = Small::new(compression);
+        for (path, bytes) in &small.files {
+            for more in [1, 512, 1024, 4096, bytes.len()] {
+                let longer = [&bytes[..], &bytes[bytes.len() - more..]].concat();
+                small.with(path, &longer, &|| format!("{path} with its last {more} bytes twice"));
+                let longer = [&bytes[..], &vec![0; more]].concat();
+                small.with(path, &longer, &|| format!("{path} with {more} zeros behind it"));
+            }
+        }
+    }
+}
+
+/// Every block of all files in the place of every other, of the same file or of another.
+#[test]
+fn j04_every_block_that_changed_places_is_found() {
+    for compression in COMPRESSIONS {
+        for size in BLOCK_SIZES {
+            in_parallel(
+                compression,
+                |small| len_of(small) / size,
+                |small, first| {
+                    for second in 0..first {
+                        swap(small, size, first, second);
+                    }
+                },
+            );
+        }
+    }
+}
+
+fn swap(small: &Small, size: usize, first: usize, second: usize) {
+    let what = || format!("blocks {first} and {second} of {size} bytes");
+    let block = |index| {
+        let (path, bytes, at) = place(small, index * size);
+        (path, at, &bytes[at..at + size])
+    };
+    let ((path, at, bytes), (other_path, other_at, other_bytes)) = (block(first), block(second));
+    if bytes == other_bytes {
+        return;
+    }
+    put(small, path, at, other_bytes);
+    put(small, other_path, other_at, bytes);
+    small.expect_refused(&what);
+    small.expect_passed_over(&what);
+    put(small, path, at, bytes);
+    put(small, other_path, other_at, other_bytes);
+}
+
+fn put(small: &Small, path: &str, at: usize, block: &[u8]) {
+    let mut bytes = small.disk.read_file(path).expect("the file is there");
+    bytes[at..at + block.len()].copy_from_slice(block);
+    small.disk.overwrite(path, &bytes).expect("the file is there");
+}
+
+/// Every block replaced by the same one of the older checkpoint: sound by itself, but not of this file.
+#[test]
+fn j04_every_block_of_another_checkpoint_is_found() {
+    for compression in COMPRESSIONS {
+        let small = Small::new(compression);
+        let mut tried = 0;
+        for (path, bytes) in &small.files {
+            let older_path = path.replace(&small.folder(small.newest), &small.folder(small.older));
+            let older = small.disk.read_file(&older_path).expect("both have the same files");
+            for size in BLOCK_SIZES {
+                for (index, (block, stale)) in bytes.chunks(size).zip(older.chunks(size)).enumerate() {
+                    let mut damaged = bytes.clone();
+                    damaged[index * size..][..block.len().min(stale.len())]
+                        .copy_from_slice(&stale[..block.len().min(stale.len())]);
+                    tried += usize::from(damaged != *bytes);
+                    small.with(path, &damaged, &|| {
+                        format!("{path}, block {index} of {size} from the older one")
+                    });
+                }
+            }
+            small.with(path, &older, &|| format!("{path}, all of it from the older one"));
+        }
+        assert!(tried > 10, "only {tried} blocks differ");
+    }
+}
+
+/// A file that is not there, and files that have changed places as a whole.
+#[test]
+fn j03_a_missing_or_exchanged_file_is_found() {
+    for compression in COMPRESSIONS {
+        let small = Small::new(compression);
+        for (path, _) in &small.files {
+            for (other_path, other) in &small.files {
+                small.with(path, other, &|| format!("{other_path} in the place of {path}"));
+            }
+            small.with(path, &[], &|| format!("{path}, empty"));
+        }
+    }
+}
