@@ -80,29 +80,40 @@ impl Compressor {
         Self::Plain
     }
 
-    /// The bytes that stand for `raw` in a chunk: `raw` itself where nothing is gained. `scratch` is memory.
-    pub(super) fn compress<'a>(&mut self, raw: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        let len = self.compress_to(raw, scratch);
-        len.and_then(|len| scratch.get(..len)).filter(|stored| stored.len() < raw.len()).unwrap_or(raw)
+    /// The room that bytes take while they are compressed: never less than they have themselves.
+    pub(super) fn len_max(&self, raw_len: usize) -> usize {
+        let len = match self {
+            Self::Plain => raw_len,
+            #[cfg(feature = "lz4")]
+            Self::Lz4(_) => lz4_flex::block::get_maximum_output_size(raw_len),
+            #[cfg(feature = "zstd")]
+            Self::Zstd(_) => zstd::zstd_safe::compress_bound(raw_len),
+        };
+        len.max(raw_len)
+    }
+
+    /// The bytes that stand for `raw` in a chunk: `raw` itself where nothing is gained. They lie at the start of `room`,
+    /// which is as long as [`len_max`](Self::len_max) says.
+    pub(super) fn compress<'r>(&mut self, raw: &[u8], room: &'r mut [u8]) -> &'r [u8] {
+        let len = self.compress_to(raw, room).filter(|len| *len < raw.len());
+        let len = len.unwrap_or_else(|| {
+            room.iter_mut().zip(raw).for_each(|(to, from)| *to = *from);
+            raw.len()
+        });
+        room.get(..len).unwrap_or_default()
     }
 
     #[cfg_attr(
         not(any(feature = "lz4", feature = "zstd")),
-        expect(unused_variables, clippy::ptr_arg, reason = "none is built in")
+        expect(unused_variables, reason = "none is built in")
     )]
-    fn compress_to(&mut self, raw: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
+    fn compress_to(&mut self, raw: &[u8], room: &mut [u8]) -> Option<usize> {
         match self {
             Self::Plain => None,
             #[cfg(feature = "lz4")]
-            Self::Lz4(table) => {
-                scratch.resize(lz4_flex::block::get_maximum_output_size(raw.len()), 0);
-                lz4_flex::block::compress_into_with_table(raw, scratch, table).ok()
-            }
+            Self::Lz4(table) => lz4_flex::block::compress_into_with_table(raw, room, table).ok(),
             #[cfg(feature = "zstd")]
-            Self::Zstd(compressor) => {
-                scratch.resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
-                compressor.compress_to_buffer(raw, scratch.as_mut_slice()).ok()
-            }
+            Self::Zstd(compressor) => compressor.compress_to_buffer(raw, room).ok(),
         }
     }
 }
@@ -232,8 +243,8 @@ impl fmt::Debug for Decompressor {
 pub(super) type TakeFrames<'t> = dyn FnMut(u64, &[u8]) -> Result<(), RestoreCause> + 't;
 
 /// The frames of a key group of the compressed segment `header`, of which `data` is what is stored: for tools that
-/// read segments by themselves. Memory: three times the frames of the chunks that are sound, which are at most those that
-/// `row` says. Whoever does not trust it looks at its index first, which has a row for each frame.
+/// read segments by themselves. Memory: 64 KiB at a time for each chunk, which has 13 bytes at least, and is given
+/// back as soon as one of them is not sound.
 ///
 /// # Errors
 /// The data is damaged, or the compression is not built in.

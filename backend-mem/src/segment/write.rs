@@ -23,7 +23,7 @@ mod tail;
 mod tests;
 
 use capture::Captured;
-use chunks::ChunkWriter;
+use chunks::{ChunkWriter, Taken};
 use plan::GroupPlan;
 use tail::Tail;
 
@@ -61,7 +61,8 @@ pub struct SegmentWriter<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle = Defaul
     run_sent: usize,
     /// Whether the checksums of the first run's frames are known.
     run_is_summed: bool,
-    /// Bytes to be written before the next run: the header, chunks, a captured key group, at last the tail.
+    /// Bytes to be written before the next run: the header, a captured key group, at last the tail. If there are none,
+    /// the newest chunk is.
     pending: Vec<u8>,
     pending_sent: usize,
     tail: Tail,
@@ -145,8 +146,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     /// Submits bytes until the disk takes no more.
     fn pump(&mut self, disk: &mut D, tokens: &mut Tokens) {
         while self.file.takes_bytes() {
-            let goes_on = if self.pending_sent < self.pending.len() {
-                self.send_pending(disk, tokens)
+            let goes_on = if let Some(goes_on) = self.send_pending(disk, tokens) {
+                goes_on
             } else if let Some(run) = self.runs.pop_front() {
                 self.send_run(run, disk, tokens)
             } else {
@@ -158,11 +159,21 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         }
     }
 
-    fn send_pending(&mut self, disk: &mut D, tokens: &mut Tokens) -> bool {
-        let rest = self.pending.get(self.pending_sent..).unwrap_or_default();
+    /// Says whether the disk took any; none if nothing is pending.
+    fn send_pending(&mut self, disk: &mut D, tokens: &mut Tokens) -> Option<bool> {
+        let pending = match &self.chunks {
+            Some(chunks) if self.pending.is_empty() => chunks.chunk(),
+            Some(_) | None => &self.pending,
+        };
+        let rest = pending.get(self.pending_sent..).filter(|rest| !rest.is_empty())?;
         let taken = self.file.append(rest, disk, tokens);
         self.pending_sent += taken;
-        taken > 0
+        Some(taken > 0)
+    }
+
+    /// Bytes to be written next.
+    fn set_pending(&mut self, bytes: Vec<u8>) {
+        (self.pending, self.pending_sent) = (bytes, 0);
     }
 
     /// Sends a run, or puts what the disk did not take of it back to the front. What is to wait is summed up before: that
@@ -173,7 +184,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             self.group.sum_up(run.bytes(), next, &self.header);
         }
         if self.chunks.is_some() {
-            self.compress(run);
+            self.compress(run, disk, tokens);
             return true;
         }
         let (position, len) = (self.file.position(), run.len());
@@ -195,31 +206,41 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
         }
     }
 
-    /// Takes frames of a run into the next chunk, and puts the others back to the front.
-    fn compress(&mut self, run: FrozenRun<A>) {
+    /// Takes frames of a run into the next chunk, and puts the others back to the front. A chunk is made where it is
+    /// written from, if there is room.
+    fn compress(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) {
+        self.set_pending(Vec::new());
         let Some(chunks) = &mut self.chunks else { return };
-        let of = (&self.header, self.group.number());
         let rest = run.bytes().get(self.run_sent..).unwrap_or_default();
-        self.pending.clear();
-        self.pending_sent = 0;
-        let taken = chunks.take(rest, of, &mut self.pending);
-        self.group.add_chunks(self.pending.len());
-        self.took_of_run(run, taken);
+        let spare = self.file.spare(chunks.len_max(), disk, tokens).unwrap_or_default();
+        let Taken { frames, in_place } = chunks.take(rest, (&self.header, self.group.number()), spare);
+        self.file.commit(in_place);
+        self.group.add_chunks(in_place + chunks.chunk().len());
+        self.took_of_run(run, frames);
     }
 
-    /// The chunks of `frames`, the rest of a key group.
-    fn last_chunks(&mut self, mut frames: &[u8]) -> Vec<u8> {
+    /// The chunks of a whole key group, but for the last if it is shorter.
+    fn chunks_of(&mut self, mut frames: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        if let Some(chunks) = &mut self.chunks {
-            let of = (&self.header, self.group.number());
-            while !frames.is_empty() {
-                let taken = chunks.take(frames, of, &mut bytes);
-                frames = frames.get(taken..).unwrap_or_default();
-            }
-            chunks.end(of, &mut bytes);
-            self.group.add_chunks(bytes.len());
+        let Some(chunks) = &mut self.chunks else { return bytes };
+        let of = (&self.header, self.group.number());
+        while !frames.is_empty() {
+            let taken = chunks.take(frames, of, &mut []).frames;
+            bytes.extend_from_slice(chunks.chunk());
+            frames = frames.get(taken..).unwrap_or_default();
         }
+        self.group.add_chunks(bytes.len());
         bytes
+    }
+
+    /// Makes the last chunk of the key group in work; says whether there is one to be written.
+    fn end_chunks(&mut self) -> bool {
+        let Some(chunks) = &mut self.chunks else { return false };
+        chunks.end((&self.header, self.group.number()));
+        self.group.add_chunks(chunks.chunk().len());
+        let is_made = !chunks.chunk().is_empty();
+        self.set_pending(Vec::new());
+        is_made
     }
 
     fn send_direct(&mut self, run: FrozenRun<A>, disk: &mut D, tokens: &mut Tokens) -> bool {
@@ -253,8 +274,7 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
     }
 
     fn try_plan_next(&mut self) -> Result<bool, &'static str> {
-        (self.pending, self.pending_sent) = (self.last_chunks(&[]), 0);
-        if !self.pending.is_empty() {
+        if self.end_chunks() {
             return Ok(true);
         }
         self.sent.extend(self.group.key_group());
@@ -265,8 +285,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             return Ok(false);
         };
         let Some(group) = self.next_group else {
-            self.pending = self.tail.encode(snapshot, &self.header)?;
-            self.pending_sent = 0;
+            let tail = self.tail.encode(snapshot, &self.header)?;
+            self.set_pending(tail);
             self.snapshot = None;
             return Ok(true);
         };
@@ -275,7 +295,8 @@ impl<D: Disk<Frozen = FrozenRun<A>>, A: ArenaHandle + 'static> SegmentWriter<D, 
             self.group = plan;
             self.group.move_to(self.tail.frame_count())?;
             self.group.sum_up(&bytes, &[], &self.header);
-            self.pending = if self.chunks.is_some() { self.last_chunks(&bytes) } else { bytes };
+            let bytes = if self.chunks.is_some() { self.chunks_of(&bytes) } else { bytes };
+            self.set_pending(bytes);
             return Ok(true);
         }
         (self.group, self.runs) = GroupPlan::of(snapshot, &self.states, group, self.tail.frame_count())?;

@@ -134,6 +134,24 @@ impl<D: Disk, P: AsRef<str>> FileWriter<D, P> {
         taken
     }
 
+    /// The next `len` bytes of the file, with any content, to be filled in where they are written from; what was filled
+    /// in is taken by [`commit`](Self::commit). None if they do not lie in one of the disk's blocks, the disk has none, or
+    /// the file is not open (any more).
+    pub fn spare(&mut self, len: usize, disk: &mut D, tokens: &mut Tokens) -> Option<&mut [u8]> {
+        if !self.takes_bytes() || !self.make_room(disk, tokens) {
+            return None;
+        }
+        self.block.as_mut()?.as_mut().get_mut(self.filled..)?.get_mut(..len)
+    }
+
+    /// Takes the first `len` of the bytes that [`spare`](Self::spare) has just given.
+    pub fn commit(&mut self, len: usize) {
+        let room = self.block.as_ref().map_or(0, |block| block.as_ref().len().saturating_sub(self.filled));
+        let count = room.min(len);
+        self.filled = self.filled.saturating_add(count);
+        self.len = self.len.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
     /// Writes a run of frozen frames at the current position. Both the position and the run's length must be
     /// multiples of [`Disk::ALIGNMENT`].
     ///

@@ -273,6 +273,31 @@ fn a_full_block_goes_out_at_once_and_another_waits() {
 }
 
 #[test]
+fn spare_bytes_are_filled_in_between_those_that_are_copied() {
+    let (mut writer, mut disk, mut tokens) = opened(2);
+    assert_eq!(writer.append(&[1; 10], &mut disk, &mut tokens), 10);
+    writer.spare(100, &mut disk, &mut tokens).unwrap()[..5].fill(2);
+    writer.commit(5);
+    assert_eq!(writer.append(&[3; 10], &mut disk, &mut tokens), 10);
+    assert!(writer.spare(BLOCK, &mut disk, &mut tokens).is_none(), "not in one block");
+    assert_eq!(writer.position(), 25);
+    writer.seal();
+    assert!(writer.spare(1, &mut disk, &mut tokens).is_none(), "the file is complete");
+    run_to_end(&mut disk, &mut writer).unwrap();
+    assert_eq!(disk.content(), [&[1; 10][..], &[2; 5], &[3; 10]].concat());
+}
+
+#[test]
+fn no_more_spare_bytes_are_taken_than_there_are() {
+    let (mut writer, mut disk, mut tokens) = opened(1);
+    writer.commit(1);
+    assert_eq!(writer.position(), 0, "nothing was spare");
+    assert!(writer.spare(BLOCK, &mut disk, &mut tokens).is_some());
+    writer.commit(BLOCK + 1);
+    assert_eq!(writer.position(), 64 << 10);
+}
+
+#[test]
 fn an_abandoned_file_gives_its_block_back() {
     let (mut writer, mut disk, mut tokens) = opened(1);
     assert_eq!(writer.append(&[1; 10], &mut disk, &mut tokens), 10);
