@@ -107,11 +107,11 @@ impl Driver {
 
     /// Runs until all have finished, or until `stop`, asked after every step, says so.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> End {
-        while let Some(unfinished) = self.unfinished() {
+        while self.slots.iter().any(|slot| !matches!(slot.rest, Rest::Finished)) {
             if self.steps == self.steps_max {
-                return End::OutOfSteps(unfinished.into_iter().map(|(name, _)| name).collect());
+                return End::OutOfSteps(self.unfinished().into_iter().map(|(name, _)| name).collect());
             }
-            let Some(index) = self.choose() else { return End::Stuck(unfinished) };
+            let Some(index) = self.choose() else { return End::Stuck(self.unfinished()) };
             self.step(index);
             if stop() {
                 return End::Stopped;
@@ -154,14 +154,13 @@ impl Driver {
         self.slots.iter().enumerate().filter(|(_, slot)| is_one(slot)).map(|(index, _)| index).collect()
     }
 
-    fn unfinished(&self) -> Option<Vec<(String, ParkedOn)>> {
+    fn unfinished(&self) -> Vec<(String, ParkedOn)> {
         let waits_for = |slot: &Slot| match slot.rest {
             Rest::Parked(parked) => Some((slot.actor.name().to_owned(), parked.on)),
             Rest::Ready => Some((slot.actor.name().to_owned(), ParkedOn::Mail)),
             Rest::Finished => None,
         };
-        let left: Vec<_> = self.slots.iter().filter_map(waits_for).collect();
-        (!left.is_empty()).then_some(left)
+        self.slots.iter().filter_map(waits_for).collect()
     }
 }
 

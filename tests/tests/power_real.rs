@@ -31,7 +31,7 @@ use recording::{RUNS, Recording, seed};
 use trial::Trials;
 
 /// Images for each flush after which something was written, unless the environment says otherwise.
-const SAMPLES: u64 = 3;
+const SAMPLES: u64 = 2;
 
 /// A disk, and the file system that it is on.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ fn a_ring_on_btrfs_survives_at_every_flush() {
 /// What goes wrong on a disk that leaves out one kind of sync, if anything does.
 fn found_out(place: &Path, setting: Setting, missing: Sync) -> Option<String> {
     let recording = Recording::make(place, setting, Some(missing), 1);
-    let found = Trials { recording: &recording, setting, place }.run(&recording.cuts(1));
+    let found = Trials { recording: &recording, setting, place }.run(&recording.cuts_at_announcements());
     found.map(|(_, why)| why)
 }
 

@@ -7,15 +7,16 @@ use std::process::Command;
 
 use slackwater::word_count::Emit;
 use slackwater_core::time::Millis;
-use slackwater_tests::fuse_log::{Cut, Log, LoggedImage};
+use slackwater_tests::fuse_log::{Cut, Entry, Log, LoggedImage};
 use slackwater_tests::rng::Rng;
 use slackwater_tests::sim_job::{RunEnd, SimJob};
 
 use crate::Setting;
 use crate::disks::Sync;
 
-/// Enough for more checkpoints than the first two runs take.
-const TEXT_LEN: usize = 24_000;
+/// Enough for more checkpoints than the runs take that are killed.
+const TEXT_LEN_MIN: usize = 6_000;
+const TEXT_LEN_PER_RUN: usize = 6_000;
 /// Checkpoints after which the first two runs are killed, in the middle of the next.
 const CHECKPOINTS: u64 = 3;
 const STEPS_MORE_MAX: u64 = 120;
@@ -27,6 +28,7 @@ pub(crate) struct Recording {
     pub(crate) log: Log,
     /// Where the log lies.
     path: PathBuf,
+    runs: usize,
 }
 
 impl Recording {
@@ -41,18 +43,16 @@ impl Recording {
         program.args(["--exact", "the_image_server"]);
         let logged = LoggedImage::new(&image, &served, &log, program).unwrap();
         let mount = file_system.mount(&logged.image(), &mounted, "").unwrap();
-        let mut job = job();
+        let mut job = job(runs);
         (1..=runs).for_each(|number| run(number, &mut job, &mounted, &logged, setting, missing));
         drop(mount);
-        Self { log: logged.end().unwrap().never_torn(file_system.never_torn()), path: log }
+        Self { log: logged.end().unwrap().never_torn(file_system.never_torn()), path: log, runs }
     }
 
-    /// A recording that was kept.
+    /// A recording of all runs that was kept.
     pub(crate) fn read(log: &Path, setting: Setting) -> Self {
-        Self {
-            log: Log::read(log).unwrap().never_torn(setting.file_system.never_torn()),
-            path: log.to_owned(),
-        }
+        let (path, whole) = (log.to_owned(), setting.file_system.never_torn());
+        Self { log: Log::read(log).unwrap().never_torn(whole), path, runs: RUNS }
     }
 
     /// Copies the log to where it outlives the test.
@@ -64,13 +64,28 @@ impl Recording {
         kept
     }
 
-    /// All flushes from the first on, with so many samples where something was written until the next.
+    /// All flushes, with so many samples where something was written until the next.
     pub(crate) fn cuts(&self, samples: u64) -> Vec<Cut> {
         let cuts = |flush| {
-            let samples = if self.log.unflushed(flush) > 0 { samples.max(1) } else { 1 };
+            let samples = if self.log.after(flush).iter().any(Entry::is_write) { samples.max(1) } else { 1 };
             (0..samples).map(move |sample| Cut { flush, sample })
         };
         (0..self.log.flushes()).flat_map(cuts).collect()
+    }
+
+    /// Those flushes after which a completion was announced before the next: what is announced too early shows there.
+    pub(crate) fn cuts_at_announcements(&self) -> Vec<Cut> {
+        let is_one =
+            |flush: &usize| self.log.after(*flush).iter().any(|entry| matches!(entry, Entry::Mark(_)));
+        (0..self.log.flushes()).filter(is_one).map(|flush| Cut { flush, sample: 0 }).collect()
+    }
+
+    /// The job that was recorded, for a start that is none of those recorded. It takes a last checkpoint, and hardly
+    /// another before.
+    pub(crate) fn job_after(&self) -> SimJob {
+        let mut job = job(self.runs).every(Millis(500));
+        job.skip_starts(self.runs as u64);
+        job
     }
 
     /// How many completions were announced.
@@ -80,16 +95,8 @@ impl Recording {
     }
 }
 
-/// The job that was recorded, for a start that is none of those recorded. It takes a last checkpoint, and hardly
-/// another before.
-pub(crate) fn job_after() -> SimJob {
-    let mut job = job().every(Millis(500));
-    job.skip_starts(RUNS as u64);
-    job
-}
-
-fn job() -> SimJob {
-    SimJob::new(seed(), Emit::Updates).over(TEXT_LEN)
+fn job(runs: usize) -> SimJob {
+    SimJob::new(seed(), Emit::Updates).over(TEXT_LEN_MIN + runs * TEXT_LEN_PER_RUN)
 }
 
 /// Seed of the job and of the moments at which it is killed; what the kernel does in between differs each time.

@@ -13,7 +13,7 @@ use slackwater_tests::fuse_log::Cut;
 use slackwater_tests::sim_job::{OUTPUT, RunEnd, SimJob};
 
 use crate::Setting;
-use crate::recording::{Recording, job_after};
+use crate::recording::Recording;
 
 /// The job's folder on the disk.
 const JOB: &str = "wordcount";
@@ -31,7 +31,7 @@ impl Trials<'_> {
     /// Tries all of these, some at a time, until one fails. The one that failed, and why.
     pub(crate) fn run(&self, cuts: &[Cut]) -> Option<(Cut, String)> {
         let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-        let job = job_after();
+        let job = self.recording.job_after();
         thread::scope(|scope| {
             for worker in 0..self.setting.file_system.copies_max() {
                 let (next, failure, job) = (&next, &failure, &job);
