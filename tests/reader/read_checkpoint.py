@@ -109,10 +109,12 @@ def checksum(part, epoch, file_id, data, state_id=0, key_group=0, lpn=0):
     return zlib.crc32(data, zlib.crc32(identity))
 
 
-def check_version(what, version):
-    if version > VERSION:
+def check_version(what, data, is_whole):
+    """`is_whole` says of bytes whether their checksum is right."""
+    version = int.from_bytes(data[8:10], "little")
+    if version > VERSION and not is_whole(data[:8] + VERSION.to_bytes(2, "little") + data[10:]):
         raise Unsupported(f"{what} has version {version}")
-    check(f"version of {what}", version >= VERSION_MIN)
+    check(f"version of {what}", VERSION_MIN <= version <= VERSION)
 
 
 def part_of(data, offset, length):
@@ -174,12 +176,13 @@ class Manifest:
     def __init__(self, data):
         self.header = MANIFEST_HEADER.read(data)
         check("magic of the manifest", self.header["magic"] == b"SLKWMAN\0")
-        check_version("the manifest", self.header["version"])
         tail = MANIFEST_TAIL.read(data, len(data) - MANIFEST_TAIL.size)
+        checkpoint, job_id = self.header["checkpoint"], self.header["job_id"]
+        is_whole = lambda data: checksum(PART_MANIFEST, checkpoint, job_id, data[:-8]) == tail["checksum"]
+        check_version("the manifest", data, is_whole)
         check("end of the manifest", tail["magic"] == b"SLKM")
         check("length of the manifest", tail["len"] == len(data) and len(data) % 4096 == 0)
-        found = checksum(PART_MANIFEST, self.header["checkpoint"], self.header["job_id"], data[:-8])
-        check("checksum of the manifest", found == tail["checksum"])
+        check("checksum of the manifest", is_whole(data))
         reader = Reader(data[: -MANIFEST_TAIL.size])
         reader.take(MANIFEST_HEADER.size)
         self.job_name = reader.name(self.header["job_name_len"])
@@ -235,9 +238,10 @@ class Segment:
         self.data, self.header = data, SEGMENT_HEADER.read(data)
         header = self.header
         check("magic of a segment", header["magic"] == b"SLKWSEG\0")
-        check_version("a segment", header["version"])
-        found = self.checksum(PART_HEADER, data[: SEGMENT_HEADER.size - 4])
-        check("checksum of a header", found == header["checksum"])
+        start = data[: SEGMENT_HEADER.size]
+        is_whole = lambda start: self.checksum(PART_HEADER, start[:-4]) == header["checksum"]
+        check_version("a segment", start, is_whole)
+        check("checksum of a header", is_whole(start))
         if header["compression"] >= len(COMPRESSIONS) or header["flags"] or header["base_checkpoint"]:
             raise Unsupported("a field of the header")
         self.block_size, self.frame_size = 1 << header["block_size_log2"], 1 << header["frame_size_log2"]
@@ -253,8 +257,10 @@ class Segment:
         tail = self.data[-TRAILER.size :]
         self.trailer = TRAILER.read(tail)
         check("magic of a trailer", self.trailer["magic"] == b"SLKWEND\0")
-        check_version("a trailer", self.trailer["version"])
-        check("checksum of a trailer", checksum(PART_TRAILER, 0, self.trailer["file_id"], tail[:-4]) == self.trailer["checksum"])
+        file_id = self.trailer["file_id"]
+        is_whole = lambda tail: checksum(PART_TRAILER, 0, file_id, tail[:-4]) == self.trailer["checksum"]
+        check_version("a trailer", tail, is_whole)
+        check("checksum of a trailer", is_whole(tail))
         check("id of a trailer", self.trailer["file_id"] == self.header["file_id"])
         check("length of a segment", self.trailer["file_len"] == len(self.data))
         check("checksum in the manifest", self.trailer["footer_checksum"] == listed["footer_checksum"])

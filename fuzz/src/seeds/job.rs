@@ -7,13 +7,15 @@ use slackwater_mem::MemDisk;
 
 use super::Seed;
 use crate::archive::{File, files_of, pack};
-use crate::folders::{assemble, drive};
+use crate::folders::{Start, drive};
 use crate::repair::{LINKS, MANIFESTS, SEGMENTS};
 
 const ALL: u8 = MANIFESTS | SEGMENTS | LINKS;
 /// Bits of the parallelism that a folder is restored with, and of the output that is asked for.
 const PARALLELISM_2: u8 = 1 << 4;
 const UPDATES: u8 = 1 << 6;
+/// Bit of a folder whose keyed state is read while records flow.
+const LAZY: u8 = 1 << 7;
 
 pub(super) fn folders() -> Vec<Seed> {
     let final_counts = killed(Emit::Final, 1, Compression::None, 3);
@@ -30,6 +32,7 @@ pub(super) fn folders() -> Vec<Seed> {
     vec![
         ("two-checkpoints", seed(ALL, &final_counts)),
         ("two-checkpoints-lz4-and-parts", seed(ALL | UPDATES, &updates)),
+        ("two-checkpoints-lazily", seed(ALL | LAZY | PARALLELISM_2, &final_counts)),
         ("newest-incomplete-zstd", seed(ALL | PARALLELISM_2, &incomplete)),
         ("newest-segment-rotten", seed(UPDATES, &rotten)),
         ("two-subtasks-and-leftovers", seed(ALL | PARALLELISM_2, &foreign)),
@@ -44,7 +47,8 @@ fn seed(order: u8, files: &[File]) -> Vec<u8> {
 /// What is there when a job dies behind a checkpoint.
 fn killed(emit: Emit, parallelism: u16, compression: Compression, checkpoint: u64) -> Vec<File> {
     let mut disk = MemDisk::new();
-    let mut job = assemble(disk.clone(), 1, parallelism, emit, compression).expect("a fresh disk");
+    let start = Start { parallelism, emit, is_lazy: false };
+    let mut job = start.assemble(disk.clone(), 1, compression).expect("a fresh disk");
     drive(&mut job, 100_000, |last| last >= Some(CheckpointId(checkpoint)));
     drop(job);
     files_of(&mut disk, "")
@@ -52,7 +56,8 @@ fn killed(emit: Emit, parallelism: u16, compression: Compression, checkpoint: u6
 
 fn finished() -> Vec<File> {
     let mut disk = MemDisk::new();
-    let mut job = assemble(disk.clone(), 1, 1, Emit::Final, Compression::None).expect("a fresh disk");
+    let start = Start { parallelism: 1, emit: Emit::Final, is_lazy: false };
+    let mut job = start.assemble(disk.clone(), 1, Compression::None).expect("a fresh disk");
     drive(&mut job, 100_000, |_| false);
     job.report().expect("it has ended");
     let mut files = files_of(&mut disk, "");
