@@ -105,6 +105,11 @@ pub(crate) trait ChainOps: Send {
         Ok(())
     }
 
+    /// Tells the operators that all restored state is in the heap.
+    fn on_restored(&mut self, _cx: &mut Cx) -> Result<(), OperatorError> {
+        Ok(())
+    }
+
     /// Lets the operators emit the rest, head to tail, a bounded piece per call. True when all is emitted.
     fn end_of_data(&mut self, _cx: &mut Cx) -> bool {
         true
@@ -268,6 +273,10 @@ impl<F: Send, O: Record + ?Sized> ChainOps for FlatMapStage<F, O> {
 
     fn open(&mut self, info: &SubtaskInfo, cx: &mut Cx) -> Result<(), OperatorError> {
         self.next.open(info, cx)
+    }
+
+    fn on_restored(&mut self, cx: &mut Cx) -> Result<(), OperatorError> {
+        self.next.on_restored(cx)
     }
 
     fn end_of_data(&mut self, cx: &mut Cx) -> bool {

@@ -50,7 +50,8 @@ pub struct JobOptions {
     /// Whether records flow before all keyed state has been read back: a key group is read when the first of its keys
     /// comes, the others meanwhile. Until all has been verified no checkpoint begins and no sink commits; damage that is
     /// found by then ends the job, and its next start goes on from an older checkpoint. A state whose codec is migrated
-    /// cannot be restored so, nor can an operator look at keys other than its record's before the end of its input.
+    /// cannot be restored so, and until [`on_restored`](crate::keyed::KeyedProcess::on_restored) an operator may look at
+    /// the state of its record's key alone.
     pub lazy_restore: bool,
     /// How keyed state is stored in checkpoints: smaller, for processor time of the writer. All but `None` needs the
     /// feature of its name. Any is restored, whatever is chosen here.

@@ -19,11 +19,22 @@ pub trait KeyedProcess: Send + 'static {
     /// What it emits.
     type Out: Record + ?Sized;
 
-    /// Registers its states. Restored entries are there already.
+    /// Registers its states. Restored entries are there already, but for a job with
+    /// [`lazy_restore`](crate::JobOptions::lazy_restore).
     ///
     /// # Errors
     /// Ends the job.
     fn open(&mut self, setup: &mut Setup<'_>) -> Result<(), OperatorError>;
+
+    /// All restored entries are there, those included that records have changed since then: called once, before the
+    /// first checkpoint, for whoever wants to look at all of them.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn on_restored(&mut self, setup: &mut Setup<'_>) -> Result<(), OperatorError> {
+        let _nothing = setup;
+        Ok(())
+    }
 
     /// Takes a record.
     ///

@@ -138,7 +138,7 @@ impl Task {
     /// One step: messages, orders, then records.
     fn advance(&mut self) -> Result<Step, JobError> {
         let started = self.start()?;
-        let got_mail = self.take_mail()? | self.load();
+        let got_mail = self.take_mail()? | self.load()?;
         if self.is_damaged() {
             return Ok(Step::parked(ParkedOn::Mail));
         }

@@ -10,7 +10,7 @@ use crate::operator::{OperatorError, SubtaskInfo};
 
 /// A [`KeyedProcess`] with the function that gives the key of a record.
 pub(crate) struct KeyedStage<P: KeyedProcess, K> {
-    name: String,
+    info: SubtaskInfo,
     process: P,
     key: K,
     max_parallelism: MaxParallelism,
@@ -23,7 +23,7 @@ impl<P: KeyedProcess, K> KeyedStage<P, K> {
     pub(crate) fn new(info: &SubtaskInfo, process: P, key: K, next: Box<dyn Stage<P::Out>>) -> Self {
         let max_parallelism = MaxParallelism::new(info.max_parallelism.into());
         let max_parallelism = max_parallelism.expect("the job has been validated");
-        Self { name: info.operator.clone(), process, key, max_parallelism, is_done: false, next }
+        Self { info: info.clone(), process, key, max_parallelism, is_done: false, next }
     }
 }
 
@@ -35,7 +35,7 @@ where
     fn process(&mut self, record: &P::In, cx: &mut Cx) {
         let mut context = Context::new(&mut *self.next, cx);
         if let Err(error) = self.process.process((self.key)(record), record, &mut context) {
-            cx.fail(&self.name, error);
+            cx.fail(&self.info.operator, error);
         }
     }
 
@@ -49,10 +49,15 @@ impl<P: KeyedProcess, K: Send> ChainOps for KeyedStage<P, K> {
     pass_on!();
 
     fn open(&mut self, info: &SubtaskInfo, cx: &mut Cx) -> Result<(), OperatorError> {
-        let here = SubtaskInfo { operator: self.name.clone(), ..info.clone() };
         let heap = cx.heap.as_mut().expect("a subtask with a keyed process has a heap");
-        self.process.open(&mut Setup { heap, info: &here })?;
+        self.process.open(&mut Setup { heap, info: &self.info })?;
         self.next.open(info, cx)
+    }
+
+    fn on_restored(&mut self, cx: &mut Cx) -> Result<(), OperatorError> {
+        let heap = cx.heap.as_mut().expect("a subtask with a keyed process has a heap");
+        self.process.on_restored(&mut Setup { heap, info: &self.info })?;
+        self.next.on_restored(cx)
     }
 
     fn end_of_data(&mut self, cx: &mut Cx) -> bool {
@@ -61,7 +66,7 @@ impl<P: KeyedProcess, K: Send> ChainOps for KeyedStage<P, K> {
                 Ok(Rest::More) => return false,
                 Ok(Rest::Done) => self.is_done = true,
                 Err(error) => {
-                    cx.fail(&self.name, error);
+                    cx.fail(&self.info.operator, error);
                     return false;
                 }
             }

@@ -219,6 +219,9 @@ pub(super) fn subtasks(
             let mut cx = Cx::new(heap, loading.is_some());
             head.restore(states, &info).map_err(|error| failed(&info, &error))?;
             head.chain().open(&info, &mut cx).map_err(|error| failed(&info, &error))?;
+            if loading.is_none() {
+                head.chain().on_restored(&mut cx).map_err(|error| failed(&info, &error))?;
+            }
             ready.push(Ready::new(&info, head, cx, states.is_drained(&vertex.name), loading));
         }
     }

@@ -55,8 +55,8 @@ impl Loading {
 
 impl Task {
     /// Asks the writer for what has yet to come; true if all has come just now.
-    pub(super) fn load(&mut self) -> bool {
-        let Some(loading) = &mut self.loading else { return false };
+    pub(super) fn load(&mut self) -> Result<bool, JobError> {
+        let Some(loading) = &mut self.loading else { return Ok(false) };
         while !loading.is_over
             && let Some(reader) = loading.next(self.cx.wanted)
         {
@@ -67,9 +67,10 @@ impl Task {
         if is_done {
             self.loading = None;
             (self.cx.is_loading, self.cx.wanted) = (false, None);
+            self.head.chain().on_restored(&mut self.cx).map_err(|error| self.failed(error.to_string()))?;
             self.coordinator.send(CoordinatorMail::Restored(self.index));
         }
-        is_done
+        Ok(is_done)
     }
 
     /// Whether the state that the job was restored from is known to be damaged.

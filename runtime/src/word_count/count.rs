@@ -45,7 +45,12 @@ impl KeyedProcess for Count {
         let max = MaxParallelism::new(u32::from(setup.info.max_parallelism)).map_err(refused)?;
         let counts = Counts::register(setup.heap, &setup.info.operator, "counts", max).map_err(refused)?;
         self.counts = Some(counts);
-        // What earlier runs have counted.
+        Ok(())
+    }
+
+    /// Goes on from what earlier runs have counted.
+    fn on_restored(&mut self, setup: &mut Setup<'_>) -> Result<(), OperatorError> {
+        let counts = self.counts();
         let (mut cursor, mut words, mut damage) = (ScanCursor::default(), 0, None);
         loop {
             let mut add =
