@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_take_as_few_bytes_as_they_need_and_come_back() {
+    fn j02_numbers_take_as_few_bytes_as_they_need_and_come_back() {
         let lens = [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (1 << 26, 4), (u32::MAX, 5)];
         for (number, len) in lens {
             let varint = Varint::new(number);
@@ -64,10 +64,15 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_encoding() {
+    fn j02_a_number_has_one_encoding() {
         assert_eq!(read(&[0x80, 0]), None);
         assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x1f]), None);
         assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x80, 1]), None);
         assert_eq!(read(&[5, 0x80]), Some((5, 1)));
+        // Longer than any number, cut off, one above the largest, and zeros in front.
+        for bytes in [&[0xff; 11][..], &[0x80], &[], &[0x80, 0x80, 0x80, 0x80, 0x10], &[0x80; 10]] {
+            assert_eq!(read(bytes), None, "{bytes:?}");
+        }
+        assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x0f]), Some((u32::MAX, 5)));
     }
 }

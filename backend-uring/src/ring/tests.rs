@@ -20,7 +20,7 @@ fn a_read() -> Transfer<&'static [u8]> {
 }
 
 #[test]
-fn a_short_write_goes_on_behind_the_last_whole_step() {
+fn i02_a_short_write_goes_on_behind_the_last_whole_step() {
     let mut write = a_write(4096);
     assert_eq!(write.advance(5000), Progress::More);
     assert_eq!(write.done, 4096);
@@ -32,7 +32,7 @@ fn a_short_write_goes_on_behind_the_last_whole_step() {
 }
 
 #[test]
-fn interruptions_are_repeated_and_errors_are_not() {
+fn i01_i02_interruptions_are_repeated_and_errors_are_not() {
     let mut write = a_write(4096);
     assert_eq!(write.advance(-libc::EINTR), Progress::More);
     assert_eq!(write.advance(-libc::EAGAIN), Progress::More);
@@ -41,14 +41,14 @@ fn interruptions_are_repeated_and_errors_are_not() {
 }
 
 #[test]
-fn a_write_that_gets_nowhere_fails() {
+fn i02_a_write_that_gets_nowhere_fails() {
     let mut write = a_write(4096);
     let completions = (0..1000).take_while(|_index| write.advance(100) == Progress::More).count();
     assert!(completions < usize::from(STALLS_MAX), "{completions}");
 }
 
 #[test]
-fn a_read_is_short_only_at_the_end_of_the_file() {
+fn i07_a_read_is_short_only_at_the_end_of_the_file() {
     let mut read = a_read();
     assert_eq!(read.advance(4096), Progress::More);
     assert_eq!(read.done, 4096);

@@ -124,13 +124,16 @@ fn values_of_an_older_codec_are_rewritten_all_of_them() {
 }
 
 #[test]
-fn what_was_rewritten_is_restored_as_it_is() {
+fn g02_what_was_rewritten_is_restored_as_it_is() {
     let mut heap = left_values::<Plain<u32>>(|number| number).restored();
     register::<Plain<Count>>(&mut heap).unwrap();
     let mut left = Left::by(|empty| *empty = heap);
     let mut heap = left.restored();
     let counts = register::<Plain<Count>>(&mut heap).unwrap();
     assert_eq!(counts.get(&heap, "899"), Ok(Some(Count(899))));
+    assert_eq!(heap.len(counts.id()), 800);
+    let refused = register::<Plain<u32>>(&mut left.restored()).unwrap_err();
+    assert!(refused.to_string().contains("count version 3"), "the codec of old does not read it: {refused}");
 }
 
 #[test]

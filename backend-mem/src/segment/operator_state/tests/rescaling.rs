@@ -112,6 +112,15 @@ fn filled(subtask: u32) -> Heap {
 
 /// Writes the heaps as the segments of as many subtasks, each under its number.
 fn write(disk: &mut Disk, heaps: &mut [Heap], checkpoint: u64) -> Vec<(String, SegmentRef)> {
+    write_as(Compression::None, disk, heaps, checkpoint)
+}
+
+fn write_as(
+    compression: Compression,
+    disk: &mut Disk,
+    heaps: &mut [Heap],
+    checkpoint: u64,
+) -> Vec<(String, SegmentRef)> {
     let mut segments = Vec::new();
     for (subtask, heap) in (0..).zip(heaps) {
         let path = format!("{checkpoint}-{subtask}.seg");
@@ -124,7 +133,7 @@ fn write(disk: &mut Disk, heaps: &mut [Heap], checkpoint: u64) -> Vec<(String, S
             subtask,
             attempt: 0,
             max_parallelism: max_parallelism(),
-            compression: Compression::None,
+            compression,
         };
         let mut writer = SegmentWriter::<Disk>::new(heap.freeze().unwrap(), spec);
         run_to_end(disk, &mut writer).unwrap();
@@ -280,4 +289,45 @@ fn o3_o4_a_list_is_carried_on_although_it_is_empty_or_nobody_asks_for_it() {
     assert!(heap.state("op", "empty").is_some());
     let full = UnionList::<Utf8>::register(&mut heap, "op", "full").unwrap();
     assert_eq!(full.len(&heap), 2, "a union grows with every restore unless the operator replaces it");
+}
+
+/// The elements of a list by name, in whatever order the states are registered.
+fn named_list(heap: &mut Heap, name: &str) -> Vec<String> {
+    let list = SplitList::<Utf8>::register(heap, "op", name).unwrap();
+    list.iter(heap).map(Result::unwrap).collect()
+}
+
+/// Case G-05: several named lists in one file, some empty, compressed or not, restored in another order and by
+/// another number of subtasks.
+#[test]
+fn g05_named_lists_come_back_by_their_names_in_any_order_and_number() {
+    let built_in = |compression: &Compression| crate::segment::check_compression(*compression).is_ok();
+    let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
+    for (compression, len) in compressions.into_iter().filter(built_in).flat_map(|c| [(c, 6), (c, 0)]) {
+        let elements = |name: &str| (0..len).map(|number| format!("{name} {number}")).collect::<Vec<_>>();
+        let mut old = vec![heap(1, 0)];
+        SplitList::<Utf8>::register(&mut old[0], "op", "a").unwrap();
+        for name in ["b", "c"] {
+            let list = SplitList::<Utf8>::register(&mut old[0], "op", name).unwrap();
+            elements(name).iter().for_each(|element| list.push(&mut old[0], element).unwrap());
+        }
+        let rules = Broadcast::<Utf8, Plain<u64>>::register(&mut old[0], "op", "d").unwrap();
+        (0..len.min(5)).for_each(|key| rules.put(&mut old[0], &format!("{key}"), &(key * key)).unwrap());
+        let mut disk = Disk::new();
+        let segments = write_as(compression, &mut disk, &mut old, 1);
+        for parallelism in [1, 3] {
+            let (mut b, mut c) = (Vec::new(), Vec::new());
+            for mut heap in restore(&mut disk, &segments, parallelism) {
+                let rules = Broadcast::<Utf8, Plain<u64>>::register(&mut heap, "op", "d").unwrap();
+                (0..len.min(5))
+                    .for_each(|key| assert_eq!(rules.get(&heap, &format!("{key}")), Ok(Some(key * key))));
+                c.extend(named_list(&mut heap, "c"));
+                assert!(named_list(&mut heap, "a").is_empty());
+                b.extend(named_list(&mut heap, "b"));
+            }
+            b.sort();
+            c.sort();
+            assert_eq!((b, c), (elements("b"), elements("c")), "{compression:?}, {parallelism} subtasks");
+        }
+    }
 }
