@@ -110,9 +110,11 @@ pub(crate) fn prefetch(address: *const u8) {
 }
 
 /// Lines of a frame to ask for ahead: from there on the processor sees by itself where the reading goes.
+#[cfg(feature = "std")]
 const LINES_AHEAD: usize = 8;
 
 /// Asks for the first cache lines of bytes that are soon to be read to their end.
+#[cfg(feature = "std")]
 #[inline]
 pub(crate) fn prefetch_start(bytes: &[u8]) {
     bytes.iter().step_by(64).take(LINES_AHEAD).for_each(|byte| prefetch(byte));
