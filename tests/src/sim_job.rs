@@ -45,6 +45,8 @@ pub struct SimJob {
     seed: u64,
     /// Few records, small pages, long steps: one run costs little.
     is_small: bool,
+    /// Restored state comes while records flow already.
+    is_lazy: bool,
     compression: Compression,
     /// Every start has a number of its own, over all disks that follow from each other.
     starts: u64,
@@ -96,6 +98,7 @@ impl SimJob {
             emit,
             seed,
             is_small: false,
+            is_lazy: false,
             compression: Compression::None,
             starts: 0,
             folder: String::new(),
@@ -121,6 +124,12 @@ impl SimJob {
     #[must_use]
     pub fn in_folder(self, folder: &str) -> Self {
         Self { folder: folder.to_owned(), ..self }
+    }
+
+    /// Begins before all its state has been read back.
+    #[must_use]
+    pub fn restoring_lazily(self) -> Self {
+        Self { is_lazy: true, ..self }
     }
 
     /// With another time from one checkpoint to the next.
@@ -333,6 +342,7 @@ impl SimJob {
             folder: self.folder.clone(),
             tolerable_failures: self.tolerable_failures,
             compression: self.compression,
+            lazy_restore: self.is_lazy,
             ..if self.is_small { small } else { JobOptions { memory_limit_bytes: 8 << 20, ..default } }
         }
     }

@@ -22,6 +22,7 @@ fn recorded() -> Vec<Recorded> {
         SimJob::small(2, Emit::Final),
         SimJob::small(3, Emit::Updates).compressed(Compression::Lz4),
         SimJob::small(4, Emit::Final).compressed(Compression::Zstd),
+        SimJob::small(5, Emit::Updates).restoring_lazily(),
     ];
     jobs.map(Recorded::new).into()
 }
