@@ -139,7 +139,7 @@ pub enum Operation<'p, B, F> {
         /// The folder.
         path: &'p str,
     },
-    /// Gives a file another name that must not exist yet.
+    /// Gives a file, or a folder with all in it, another name that must not exist yet.
     Rename {
         /// The old name.
         from: &'p str,

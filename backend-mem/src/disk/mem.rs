@@ -2,6 +2,7 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
+use std::format;
 use std::string::{String, ToString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -141,11 +142,17 @@ impl Files for MemFiles {
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
         let Some(node) = self.tree().get(from).cloned() else { return Err(DiskError::NOT_FOUND) };
-        if matches!(node, Node::Folder) {
+        let inside = format!("{from}/");
+        if to.starts_with(&inside) {
             return Err(DiskError::INVALID);
         }
         self.insert(to, node)?;
-        self.tree().remove(from);
+        let mut tree = self.tree();
+        tree.remove(from);
+        let moved: Vec<_> =
+            tree.extract_if(inside.clone().., |path, _node| path.starts_with(&inside)).collect();
+        let to = |path: &str| path.strip_prefix(from).map(|rest| format!("{to}{rest}"));
+        tree.extend(moved.into_iter().filter_map(|(path, node)| Some((to(&path)?, node))));
         Ok(())
     }
 

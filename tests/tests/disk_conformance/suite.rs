@@ -106,6 +106,14 @@ fn folders_and_names<D: Disk<Frozen = Bytes>>(disk: &mut D) {
     assert_eq!(done(disk, Operation::Rename { from: "job/b", to: "job/a" }), DiskError::EXISTS);
     assert_eq!(done(disk, Operation::Rename { from: "job/none", to: "job/c" }), DiskError::NOT_FOUND);
     assert_eq!(done(disk, Operation::Rename { from: "job/b", to: "job/c" }), 0);
+    assert_eq!(done(disk, Operation::CreateFolder { path: "other" }), 0);
+    assert_eq!(done(disk, Operation::Rename { from: "job", to: "other" }), DiskError::EXISTS);
+    // A folder takes what is in it along.
+    assert_eq!(done(disk, Operation::Rename { from: "job", to: "other/moved" }), 0);
+    assert_eq!(opened(run(disk, Operation::OpenFile { path: "job/c" })), Err(DiskError::NOT_FOUND));
+    assert!(opened(run(disk, Operation::OpenFile { path: "other/moved/c" })).is_ok());
+    assert_eq!(done(disk, Operation::Rename { from: "other/moved", to: "job" }), 0);
+    assert_eq!(done(disk, Operation::Remove { path: "other" }), 0);
     assert_eq!(done(disk, Operation::SyncFolder { path: "job" }), 0);
     assert_eq!(names(disk, "job"), [("a".to_owned(), false, 5000), ("c".to_owned(), false, 0)]);
     assert_eq!(
