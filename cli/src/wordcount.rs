@@ -186,7 +186,9 @@ pub(crate) fn failure(error: &JobError) -> Failure {
         | JobError::OtherJob { .. }
         | JobError::OtherMaxParallelism { .. }
         | JobError::AlreadyFinished { .. } => Failure::usage(message),
-        JobError::Restore { .. } | JobError::LateDamage { .. } => Failure::answer(message),
+        JobError::Restore { .. } | JobError::NoSavepoint { .. } | JobError::LateDamage { .. } => {
+            Failure::answer(message)
+        }
         JobError::FolderInUse { .. }
         | JobError::Storage { .. }
         | JobError::Unsupported { .. }

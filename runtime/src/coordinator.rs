@@ -9,7 +9,7 @@ use slackwater_core::coordinator::{
     RequestToken, Sources, TaskReport, TaskSet, TaskState, TriggerError,
 };
 use slackwater_core::durable::DiskError;
-use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
+use slackwater_core::ids::{Barrier, CheckpointId, SavepointFormat, TaskIndex};
 use slackwater_core::reason::FailureReason;
 use slackwater_core::time::{Millis, Now};
 
@@ -18,6 +18,7 @@ use crate::checkpoint::{Manifest, SubtaskPart, VertexPart};
 use crate::error::JobError;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::retention::{Leaving, Retention};
+use crate::savepoint::{SavepointError, SavepointOrder};
 use crate::shared::Shared;
 
 #[cfg(test)]
@@ -70,6 +71,9 @@ pub(crate) struct CoordinatorActor {
     template: Manifest,
     retention: Retention,
     pending: BTreeMap<CheckpointId, Pending>,
+    /// Savepoints that somebody waits for.
+    savepoints: BTreeMap<RequestToken, SavepointOrder>,
+    last_request: RequestToken,
     drained: BTreeSet<TaskIndex>,
     end: End,
     /// The newest error of the disk, for the one line that the user sees.
@@ -125,6 +129,8 @@ impl CoordinatorActor {
             template: parts.template,
             retention: parts.retention,
             pending: BTreeMap::new(),
+            savepoints: BTreeMap::new(),
+            last_request: LAST,
             drained: BTreeSet::new(),
             end: End::Far,
             cause: None,
@@ -175,6 +181,7 @@ impl CoordinatorActor {
 
     fn on_mail(&mut self, now: Now, mail: CoordinatorMail) -> Result<(), JobError> {
         match mail {
+            CoordinatorMail::Savepoint(order) => self.request_savepoint(now, order),
             CoordinatorMail::Acknowledge { id, task, part } => {
                 if let Some(pending) = self.pending.get_mut(&id) {
                     pending.parts.insert(task, part);
@@ -283,9 +290,11 @@ impl CoordinatorActor {
         match action {
             // Nothing is left that another checkpoint could cover; its folder would stay incomplete.
             CoordinatorAction::PrepareLocation { .. } if matches!(self.end, End::Committing { .. }) => {}
-            CoordinatorAction::PrepareLocation { id, .. } => {
+            CoordinatorAction::PrepareLocation { id, request, .. } => {
                 self.pending.insert(id, Pending { barrier: None, parts: BTreeMap::new(), manifest: None });
-                self.writer.send(WriterMail::PrepareLocation(id));
+                let order = request.and_then(|request| self.savepoints.get(&request));
+                let savepoint = order.map(|order| order.folder.clone());
+                self.writer.send(WriterMail::PrepareLocation { id, savepoint });
             }
             CoordinatorAction::TriggerTasks { barrier, tasks } => {
                 if let Some(pending) = self.pending.get_mut(&barrier.id) {
@@ -312,9 +321,12 @@ impl CoordinatorActor {
             CoordinatorAction::RequestFailed { request, id, reason } => {
                 self.last_failed = id.or(self.last_failed);
                 self.note_failure(reason);
-                self.on_request_failed(now, request);
+                self.on_request_failed(now, request, reason);
             }
-            CoordinatorAction::RequestRefused { request, .. } => self.on_request_failed(now, request),
+            CoordinatorAction::RequestRefused { request, reason } => {
+                self.on_request_failed(now, request, reason);
+            }
+            CoordinatorAction::RequestCompleted { request, id } => self.on_request_completed(request, id),
             CoordinatorAction::FailJob { reason, .. } => {
                 return Err(JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause });
             }
@@ -322,7 +334,6 @@ impl CoordinatorActor {
             CoordinatorAction::KeepPart { .. }
             | CoordinatorAction::RegisterShared { .. }
             | CoordinatorAction::DiscardLate { .. }
-            | CoordinatorAction::RequestCompleted { .. }
             | CoordinatorAction::SnapshotOperatorCoordinators { .. }
             | CoordinatorAction::TriggerHooks { .. }
             | CoordinatorAction::RestoreHooks(_)
@@ -339,7 +350,25 @@ impl CoordinatorActor {
         }
     }
 
-    fn on_request_failed(&mut self, now: Now, request: Option<RequestToken>) {
+    fn request_savepoint(&mut self, now: Now, order: SavepointOrder) -> Result<(), JobError> {
+        self.last_request = RequestToken(self.last_request.0.wrapping_add(1).max(1));
+        let (request, kind) = (self.last_request, RequestKind::Savepoint(SavepointFormat::Native));
+        self.savepoints.insert(request, order);
+        self.tell_machine(now, CoordinatorEvent::CheckpointRequested { request, kind })
+    }
+
+    /// A savepoint is complete with its manifest: it is no part of what is retained.
+    fn on_request_completed(&mut self, request: RequestToken, id: CheckpointId) {
+        if let Some(order) = self.savepoints.remove(&request) {
+            self.pending.remove(&id);
+            order.answer.give(Ok(id));
+        }
+    }
+
+    fn on_request_failed(&mut self, now: Now, request: Option<RequestToken>, reason: FailureReason) {
+        if let Some(order) = request.and_then(|request| self.savepoints.remove(&request)) {
+            order.answer.give(Err(SavepointError::Failed { reason, cause: self.cause }));
+        }
         if request == Some(LAST) && matches!(self.end, End::Requested) {
             self.end = End::Far;
             self.ask_again_at = Some(now.monotonic.after(ASK_AGAIN));

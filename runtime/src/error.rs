@@ -88,6 +88,13 @@ pub enum JobError {
         /// Why.
         message: String,
     },
+    /// The job was to start from a savepoint that is not there, or not sound.
+    NoSavepoint {
+        /// Where it was looked for.
+        folder: String,
+        /// What is wrong with what lies there.
+        damage: Option<String>,
+    },
     /// Keyed state of the restored checkpoint turned out to be damaged while records flowed already. Nothing was
     /// committed.
     LateDamage {
@@ -191,6 +198,7 @@ impl fmt::Display for JobError {
             Self::Restore { checkpoint, message } => {
                 write!(f, "checkpoint {checkpoint} could not be restored: {message}")
             }
+            Self::NoSavepoint { folder, damage } => no_savepoint(f, folder, damage.as_deref()),
             Self::LateDamage { checkpoint, message, unnoted: None } => {
                 write!(
                     f,
@@ -223,6 +231,18 @@ impl fmt::Display for JobError {
                 f.write_str("the job was stopped; start it again to go on from its last checkpoint")
             }
         }
+    }
+}
+
+fn no_savepoint(f: &mut fmt::Formatter<'_>, folder: &str, damage: Option<&str>) -> fmt::Result {
+    match damage {
+        None => {
+            write!(
+                f,
+                "there is no savepoint of this job in {folder}: give the folder that it was asked for in"
+            )
+        }
+        Some(damage) => write!(f, "the savepoint in {folder} is not sound ({damage}): use another"),
     }
 }
 

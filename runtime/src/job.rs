@@ -8,11 +8,13 @@ use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::Compression;
 
-use crate::actor::Actor;
+use crate::actor::{Actor, Mailbox};
 use crate::driver::{Clock, run_on_threads};
 use crate::error::JobError;
 use crate::graph::JobBuilder;
+use crate::mail::CoordinatorMail;
 use crate::recovery::PassedOver;
+use crate::savepoint::{Controller, RestoreFrom};
 use crate::shared::{Observer, Shared};
 
 mod assemble;
@@ -47,6 +49,9 @@ pub struct JobOptions {
     pub memory_limit_bytes: u64,
     /// Size of a frame of state, in bytes: a power of two, 256 to 16384.
     pub frame_size: u32,
+    /// A savepoint to start from. Where the job has a sound checkpoint of its own it goes on from that, so that it can be
+    /// started again and again with the same options.
+    pub restore_from: Option<RestoreFrom>,
     /// Whether records flow before all keyed state has been read back: a key group is read when the first of its keys
     /// comes, the others meanwhile. Until all has been verified no checkpoint begins and no sink commits; damage that is
     /// found by then ends the job, and its next start goes on from an older checkpoint. A state whose codec is migrated
@@ -74,6 +79,7 @@ impl JobOptions {
             retained: 3,
             memory_limit_bytes: 1 << 30,
             frame_size: 4096,
+            restore_from: None,
             lazy_restore: false,
             compression: Compression::None,
         }
@@ -114,6 +120,7 @@ pub struct AssembledJob {
     /// Newer checkpoints that did not verify.
     pub passed_over: Vec<PassedOver>,
     pub(crate) shared: Shared,
+    pub(crate) coordinator: Mailbox<CoordinatorMail>,
 }
 
 impl AssembledJob {
@@ -121,6 +128,12 @@ impl AssembledJob {
     #[must_use]
     pub fn observer(&self) -> Observer {
         Observer::new(self.shared.clone())
+    }
+
+    /// Asks things of the job while it runs, from anywhere.
+    #[must_use]
+    pub fn controller(&self) -> Controller {
+        Controller::new(self.coordinator.clone(), self.shared.clone())
     }
 
     /// Takes the actors out, for a driver of your own, and leaves what makes the report.

@@ -128,6 +128,7 @@ mod paths;
 pub mod record;
 pub mod recovery;
 mod retention;
+pub mod savepoint;
 mod shared;
 pub mod storage;
 mod task;

@@ -8,6 +8,7 @@ use slackwater_core::reason::FailureReason;
 use crate::chain::HeldSink;
 use crate::checkpoint::SubtaskPart;
 use crate::files::{FileEvent, FileRequest, FileTicket};
+use crate::savepoint::SavepointOrder;
 use slackwater_mem::Snapshot;
 use slackwater_mem::segment::{KeyGroupBytes, KeyGroupReader, RestoreError, SegmentRef};
 
@@ -36,6 +37,8 @@ pub(crate) enum TaskMail {
 /// To the coordinator.
 #[derive(Debug)]
 pub(crate) enum CoordinatorMail {
+    /// Somebody wants a savepoint.
+    Savepoint(SavepointOrder),
     /// A subtask's part is durable.
     Acknowledge { id: CheckpointId, task: TaskIndex, part: SubtaskPart },
     /// A subtask does not take part; with the disk's error where that is why.
@@ -59,8 +62,8 @@ pub(crate) enum CoordinatorMail {
 /// To the writer.
 #[derive(Debug)]
 pub(crate) enum WriterMail {
-    /// Make the folder of a checkpoint.
-    PrepareLocation(CheckpointId),
+    /// Make the folder of a checkpoint; a savepoint's in a folder of its own.
+    PrepareLocation { id: CheckpointId, savepoint: Option<String> },
     /// Write a subtask's frozen state as a segment.
     Persist { id: CheckpointId, task: TaskIndex, snapshot: Box<Snapshot> },
     /// Nobody wants that segment any more.

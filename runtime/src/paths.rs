@@ -15,6 +15,17 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
+/// The last part of a path.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The folders on the way to one, and itself, outermost first.
+pub(crate) fn with_parents(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    ends.filter_map(|end| path.get(..end)).filter(|folder| !folder.is_empty())
+}
+
 /// Name of a checkpoint's folder.
 pub(crate) fn checkpoint_name(id: CheckpointId) -> String {
     format!("chk-{id}")

@@ -60,6 +60,8 @@ pub(crate) struct Writer<D: Disk<Frozen = FrozenRun>> {
     mail: Mailbox<WriterMail>,
     shared: Shared,
     segments: SegmentIdentity,
+    /// The folders in which savepoints have theirs, where checkpoints have the job's.
+    savepoints: BTreeMap<CheckpointId, String>,
     restored: Option<CheckpointId>,
     held_sinks: HeldSinks,
     /// The sinks are to recover as soon as the disk is at rest.
@@ -97,6 +99,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             mail: parts.mail,
             shared: parts.shared,
             segments: parts.segments,
+            savepoints: BTreeMap::new(),
             restored: parts.restored,
             held_sinks: parts.held_sinks,
             recovers_sinks: false,
@@ -119,13 +122,9 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
 
     fn on_mail(&mut self, mail: WriterMail) {
         match mail {
-            WriterMail::PrepareLocation(id) => {
-                let path = self.checkpoint_folder(id);
-                let orders = [Order::CreateFolder(path), Order::SyncFolder(self.folder.clone())];
-                self.start(Running::Location(id, Sequence::new(orders)));
-            }
+            WriterMail::PrepareLocation { id, savepoint } => self.prepare_location(id, savepoint),
             WriterMail::Persist { id, task, snapshot } => {
-                let work = SegmentWriter::new(*snapshot, self.segments.spec(&self.folder, id, task));
+                let work = SegmentWriter::new(*snapshot, self.segments.spec(self.base(id), id, task));
                 self.start(Running::Segment(id, task, Box::new(work)));
             }
             WriterMail::Abandon { id, task } => self.abandon(id, task),
@@ -149,6 +148,27 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             WriterMail::RecoverSinks => self.recovers_sinks = true,
             WriterMail::File { task, ticket, request } => self.on_request(task, ticket, request),
         }
+    }
+
+    fn prepare_location(&mut self, id: CheckpointId, savepoint: Option<String>) {
+        let mut made = Vec::new();
+        if let Some(folder) = savepoint {
+            // Looking into the folder waits for the disk, as deleting does.
+            let mut is_empty = true;
+            let listed = self.disk.list(&folder, &mut |_| is_empty = false);
+            if let Err(error) = listed.or_else(absent_is_fine).and_then(|()| empty_or_exists(is_empty)) {
+                return self.coordinator.send(CoordinatorMail::LocationPrepared(id, Err(error)));
+            }
+            let base = paths::join(&folder, paths::name_of(&self.folder));
+            made.extend(paths::with_parents(&base).map(str::to_owned));
+            self.savepoints.insert(id, base);
+        }
+        made.push(self.checkpoint_folder(id));
+        let orders = made.into_iter().flat_map(|path| {
+            let parent = slackwater_core::durable::folder_of(&path).to_owned();
+            [Order::CreateFolder(path), Order::SyncFolder(parent)]
+        });
+        self.start(Running::Location(id, Sequence::new(orders)));
     }
 
     fn on_request(&mut self, task: TaskIndex, ticket: FileTicket, request: FileRequest) {
@@ -222,7 +242,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             }
             Err(error) => return self.coordinator.send(CoordinatorMail::Deleted(id, Err(error))),
         }
-        let orders = deletion(&self.folder, &folder, names);
+        let orders = deletion(self.base(id), &folder, names);
         self.start(Running::Deletion(id, Sequence::new(orders)));
     }
 
@@ -350,8 +370,13 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
         }
     }
 
+    /// The folder that the folder of a checkpoint lies in.
+    fn base(&self, id: CheckpointId) -> &str {
+        self.savepoints.get(&id).unwrap_or(&self.folder)
+    }
+
     fn checkpoint_folder(&self, id: CheckpointId) -> String {
-        paths::join(&self.folder, &paths::checkpoint_name(id))
+        paths::join(self.base(id), &paths::checkpoint_name(id))
     }
 }
 
@@ -367,6 +392,17 @@ impl<D: Disk<Frozen = FrozenRun>> Running<D> {
             Self::Part(_, _, part) => &mut **part,
         }
     }
+}
+
+/// A folder that is not there has nothing in it.
+fn absent_is_fine(error: DiskError) -> Result<(), DiskError> {
+    if error.errno == DiskError::NOT_FOUND { Ok(()) } else { Err(error) }
+}
+
+/// A savepoint has its folder to itself.
+const fn empty_or_exists(is_empty: bool) -> Result<(), DiskError> {
+    let error = DiskError { operation: OperationKind::CreateFolder, errno: DiskError::EXISTS };
+    if is_empty { Ok(()) } else { Err(error) }
 }
 
 /// The order in which a checkpoint's folder in a job's folder is deleted (rule S3).

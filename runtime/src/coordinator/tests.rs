@@ -67,7 +67,7 @@ impl Bench {
         loop {
             self.now.monotonic = self.now.monotonic.after(Millis(10));
             self.step();
-            if let Some(WriterMail::PrepareLocation(id)) = self.writer.receive() {
+            if let Some(WriterMail::PrepareLocation { id, .. }) = self.writer.receive() {
                 self.send(CoordinatorMail::LocationPrepared(id, Ok(())));
                 return id;
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use slackwater_core::coordinator::CoordinatorOptions;
-use slackwater_core::durable::{Disk, folder_of};
+use slackwater_core::durable::{Disk, DiskError, folder_of};
 use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_core::time::Now;
@@ -26,6 +26,7 @@ use crate::operator::SubtaskInfo;
 use crate::paths;
 use crate::recovery::{self, Found};
 use crate::retention::Retention;
+use crate::savepoint::{RestoreFrom, RestoreMode};
 use crate::shared::Shared;
 use crate::task::{Loading, Task, TaskParts};
 use crate::writer::{SegmentIdentity, Writer, WriterParts};
@@ -65,9 +66,6 @@ where
     let keyed_state = KeyedState { folder: &folder, builder: &builder, max_parallelism, options };
     let (found, heaps) = recover(&mut disk, &keyed_state)?;
     let manifest = found.newest.as_ref();
-    if let Some(manifest) = manifest {
-        keep(&mut disk, &folder, manifest.id)?;
-    }
     let heaps = heaps.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
     let template = template(&builder, manifest, max_parallelism, now, options);
     let wiring = Wiring::new(&builder);
@@ -94,12 +92,52 @@ where
         resumed_from: found.newest.map(|manifest| manifest.id),
         passed_over: found.passed_over,
         shared: wiring.shared,
+        coordinator: wiring.coordinator.1,
     })
+}
+
+/// Finds what the job goes on from: a checkpoint of its own, or else the savepoint that it was told to start from.
+fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option<Heaps>), JobError> {
+    let (found, heaps) = load_newest(disk, own)?;
+    let from = own.options.restore_from.as_ref().filter(|_| found.newest.is_none());
+    let Some(RestoreFrom { folder, mode }) = from else { return Ok((found, heaps)) };
+    let base = paths::join(folder, &own.builder.name);
+    let there = KeyedState { folder: &base, ..*own };
+    match mode {
+        RestoreMode::Claim => {
+            let newest = expect_sound(recovery::find(disk, &base)?, &base)?;
+            claim(disk, (&base, own.folder), newest.id).map_err(|error| JobError::disk(&base, error))?;
+            load_newest(disk, own)
+        }
+        RestoreMode::NoClaim => {
+            let (theirs, heaps) = load_newest(disk, &there)?;
+            // What is deleted and what is not follows from the job's own.
+            let (last_id, passed_over) = (found.last_id.max(theirs.last_id), theirs.passed_over.clone());
+            let newest = Some(expect_sound(theirs, &base)?);
+            Ok((Found { newest, last_id, passed_over, ..found }, heaps))
+        }
+    }
+}
+
+fn expect_sound(found: Found, folder: &str) -> Result<Manifest, JobError> {
+    let damage = found.passed_over.into_iter().next().map(|newest| newest.reason);
+    found.newest.ok_or_else(|| JobError::NoSavepoint { folder: folder.to_owned(), damage })
+}
+
+/// Moves a savepoint to the job's own checkpoints, for good before anything builds on it.
+fn claim<D: Disk>(disk: &mut D, (from, to): (&str, &str), checkpoint: CheckpointId) -> Result<(), DiskError> {
+    let (mut files, name) = (Blocking::new(disk), paths::checkpoint_name(checkpoint));
+    files.rename(&paths::join(from, &name), &paths::join(to, &name))?;
+    files.sync_folder(to)?;
+    files.sync_folder(from)
 }
 
 /// Finds the newest checkpoint that is sound, and gives its keyed state if there is one to go on with. A checkpoint that
 /// turns out to be damaged while it is loaded is dropped, with all that was loaded of it.
-fn recover<D: Disk>(disk: &mut D, keyed_state: &KeyedState<'_>) -> Result<(Found, Option<Heaps>), JobError> {
+fn load_newest<D: Disk>(
+    disk: &mut D,
+    keyed_state: &KeyedState<'_>,
+) -> Result<(Found, Option<Heaps>), JobError> {
     let mut loaded = None;
     let found = recovery::find_with(disk, keyed_state.folder, &mut |disk, manifest| {
         super::restore::check(manifest, keyed_state.builder, keyed_state.max_parallelism)?;
@@ -114,6 +152,9 @@ fn recover<D: Disk>(disk: &mut D, keyed_state: &KeyedState<'_>) -> Result<(Found
         }
         Ok(None)
     })?;
+    if let Some(newest) = &found.newest {
+        keep(disk, keyed_state.folder, newest.id)?;
+    }
     Ok((found, loaded))
 }
 

@@ -22,6 +22,7 @@ mod eager;
 mod keyed;
 mod loading;
 mod memory;
+mod savepoint;
 
 /// Counts from 0 to `end`, some numbers per read.
 struct Numbers {
