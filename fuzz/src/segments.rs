@@ -168,13 +168,19 @@ impl File {
         Ok(stats.entries + restore_operator_state(&mut self.disk, &old, rescaling, 0, heap)?)
     }
 
-    /// Restores the key groups of the heap, `wanted` before the others.
+    /// Restores the key groups of the heap: `wanted` before the others, the next one from what was read of it before, the
+    /// rest in batches.
     fn restore_range(&mut self, wanted: KeyGroup, heap: &mut Heap) -> Result<RestoreStats, RestoreError> {
         let (memory_max, key_groups) = (self.memory_max(), heap.options().key_groups);
         let (disk, listed) = (&mut self.disk, &self.listed);
         within("a restore step by step", memory_max, || {
             let mut restore = SegmentRestore::open(disk, "s", listed, key_groups, heap)?;
             restore.key_group_now(disk, heap, wanted)?;
+            let next = restore.awaited().next();
+            if let Some(mut reader) = next.and_then(|group| restore.reader(group)) {
+                run_to_end(disk, &mut reader).expect("a disk of its own");
+                restore.take(&reader.into_result()?, heap)?;
+            }
             while !restore.is_done() {
                 restore.step(disk, heap)?;
             }
