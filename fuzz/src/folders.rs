@@ -4,7 +4,7 @@ use slackwater::blocking::Blocking;
 use slackwater::checkpoint::{MEMORY_PER_BYTE as MANIFEST_MEMORY_PER_BYTE, Manifest};
 use slackwater::ids::CheckpointId;
 use slackwater::inputs::Inputs;
-use slackwater::recovery::{Found, checkpoint_ids, find, read_manifest, verify_segments};
+use slackwater::recovery::{Found, PassedOver, checkpoint_ids, find, read_manifest, verify_segments};
 use slackwater::time::{Millis, Now};
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 use slackwater::{AssembledJob, Compression, Job, JobError, JobOptions};
@@ -133,7 +133,10 @@ fn restore(disk: Disk, found: &Found, start: Start) {
             let newest = found.newest.as_ref().map(|manifest| manifest.id);
             // What is damaged in the newest is found while a lazy job runs.
             if !start.is_lazy {
-                assert_eq!((job.resumed_from, &job.passed_over), (newest, &found.passed_over));
+                // The reasons may be others: a job looks at all files of a checkpoint before it reads one.
+                let ids = |passed_over: &[PassedOver]| passed_over.iter().map(|it| it.id).collect::<Vec<_>>();
+                let in_job = (job.resumed_from, ids(&job.passed_over));
+                assert_eq!(in_job, (newest, ids(&found.passed_over)));
             }
             drive(&mut job, ROUNDS, |_| false);
         }
