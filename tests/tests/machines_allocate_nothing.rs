@@ -93,7 +93,7 @@ fn a_checkpoint_of_64_tasks_allocates_nothing() {
 
 fn tell(machine: &mut Subtask<2>, event: SubtaskEvent, out: &mut VecView<SubtaskAction>) -> bool {
     out.clear();
-    machine.on_event(NOW, event, out).unwrap();
+    machine.on_event(NOW, event, out).expect("the machine takes it");
     out.iter().any(|action| matches!(action, SubtaskAction::Acknowledge { .. }))
 }
 
@@ -138,12 +138,13 @@ fn transactions_allocate_nothing() {
                 out.clear();
                 machine.on_event(NOW, event, &mut out).unwrap();
             }
-            let ordered = out.iter().find_map(|action| match action {
-                TwoPhaseAction::Commit(transactions) => Some(*transactions),
-                _ => None,
-            });
+            let Some(TwoPhaseAction::Commit(ordered)) =
+                out.iter().copied().find(|action| matches!(action, TwoPhaseAction::Commit(_)))
+            else {
+                panic!("checkpoint {id} commits nothing: {out:?}")
+            };
             out.clear();
-            machine.on_event(NOW, TwoPhaseEvent::Committed(ordered.unwrap()), &mut out).unwrap();
+            machine.on_event(NOW, TwoPhaseEvent::Committed(ordered), &mut out).unwrap();
             committed += 1;
         }
     });
