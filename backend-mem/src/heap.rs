@@ -83,9 +83,6 @@ pub struct Heap<A: ArenaHandle = DefaultArena> {
     options: HeapOptions,
     hasher: Hasher,
     near: Near,
-    /// How often values of a state were rewritten; a restore under way must not go on then.
-    #[cfg(feature = "std")]
-    rewrites: u32,
     /// See `awaited`.
     #[cfg(feature = "std")]
     awaited: std::vec::Vec<u64>,
@@ -134,8 +131,6 @@ impl<A: ArenaHandle> Heap<A> {
             options,
             hasher: Hasher::new(options.hash_seed),
             near: Near::NONE,
-            #[cfg(feature = "std")]
-            rewrites: 0,
             #[cfg(feature = "std")]
             awaited: std::vec::Vec::new(),
         })

@@ -148,7 +148,6 @@ pub(crate) fn damage_of(checkpoint: CheckpointId, error: RestoreError) -> Result
         | RestoreCause::Foreign { .. }
         | RestoreCause::TooLong { .. } => Ok(message),
         RestoreCause::DiskBusy
-        | RestoreCause::Rewritten
         | RestoreCause::Heap(_)
         | RestoreCause::StateInUse { .. }
         | RestoreCause::Assign(_) => Err(JobError::Restore { checkpoint, message }),

@@ -29,8 +29,9 @@ impl<A: ArenaHandle> Heap<A> {
     /// of one key group, a second time.
     ///
     /// # Errors
-    /// `UnknownState`, `NameTooLong`, `MemoryLimit`, or what `rewrite` says. The state then holds values of
-    /// both codecs and is no use any more: its values' codec has the name "half rewritten".
+    /// `NotRestored` while a restore has yet to bring a key group; nothing has changed then. `UnknownState`, `NameTooLong`,
+    /// `MemoryLimit`, or what `rewrite` says: the state then holds values of both codecs and is no use any more, its
+    /// values' codec has the name "half rewritten".
     pub fn rewrite_values<E: From<HeapError>>(
         &mut self,
         state: StateId,
@@ -38,7 +39,7 @@ impl<A: ArenaHandle> Heap<A> {
         rewrite: &mut Rewriting<'_, E>,
     ) -> Result<u64, E> {
         let kind = self.walk().row(state)?.kind();
-        self.rewrites += 1;
+        self.check_all_are_there()?;
         // The width is the new one from the start: pages say themselves how wide the old values are.
         self.set_value_codec(state, CodecId { name: HALF_REWRITTEN, version: 0, width: codec.width })?;
         let mut count = 0;
@@ -60,11 +61,6 @@ impl<A: ArenaHandle> Heap<A> {
         }
         self.set_value_codec(state, codec)?;
         Ok(count)
-    }
-
-    /// How often values of a state were rewritten.
-    pub(crate) const fn rewrites(&self) -> u32 {
-        self.rewrites
     }
 
     /// Takes the entries out, since their pages may have no room for the new ones.

@@ -56,8 +56,6 @@ pub enum RestoreCause {
         /// The longest possible.
         len_max: u64,
     },
-    /// Values of a state were rewritten for another codec while some were still to be restored.
-    Rewritten,
     /// The heap does not take what is in it.
     Heap(HeapError),
     /// A state that shall get entries of it has some already.
@@ -86,9 +84,6 @@ impl fmt::Display for RestoreError {
             RestoreCause::TooLong { len, len_max } => {
                 write!(f, "{len} bytes are too many: at most {len_max} are read")
             }
-            RestoreCause::Rewritten => f.write_str(
-                "a state was given another codec while it was being restored: register it when all is restored",
-            ),
             RestoreCause::Heap(error) => error.fmt(f),
             RestoreCause::StateInUse { state } => {
                 write!(f, "state {} has entries already: restore into a new heap", state.0)

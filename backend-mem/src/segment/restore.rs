@@ -74,8 +74,6 @@ pub struct SegmentRestore {
     adopts: bool,
     /// Those that are wanted, ascending.
     rows: Vec<KeyGroupRow>,
-    /// As it was when the states were made known.
-    rewrites: u32,
     /// Which of them are restored.
     is_restored: Vec<bool>,
     /// All before this one are.
@@ -126,9 +124,9 @@ impl SegmentRestore {
         let rows = meta.key_groups(range)?;
         rows.iter().for_each(|row| heap.await_group(KeyGroup(row.key_group.get())));
         let is_restored = vec![false; rows.len()];
-        let (path, adopts, rewrites) = (String::from(path), epoch.is_some(), heap.rewrites());
+        let (path, adopts) = (String::from(path), epoch.is_some());
         let stats = RestoreStats::default();
-        Ok(Self { path, meta, states, shapes, hasher, adopts, rows, rewrites, is_restored, next: 0, stats })
+        Ok(Self { path, meta, states, shapes, hasher, adopts, rows, is_restored, next: 0, stats })
     }
 
     /// What has been done so far.
@@ -269,9 +267,6 @@ impl SegmentRestore {
         heap: &mut Heap<A>,
         batch: Range<usize>,
     ) -> Result<(), RestoreCause> {
-        if heap.rewrites() != self.rewrites {
-            return Err(RestoreCause::Rewritten);
-        }
         let rows = self.rows.get(batch).unwrap_or_default();
         rows.iter().for_each(|row| heap.arrived(KeyGroup(row.key_group.get())));
         let mut source = SegmentSource::new(file, &self.meta)?;

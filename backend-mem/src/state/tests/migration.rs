@@ -249,18 +249,17 @@ fn a_time_survives_the_rewriting_of_what_it_stands_before() {
 }
 
 #[test]
-fn a_restore_does_not_go_on_with_a_state_that_was_rewritten() {
+fn values_are_not_rewritten_before_all_of_them_are_restored() {
     let mut left = left_values::<Plain<u32>>(|number| number);
     let mut heap = heap(groups());
     let (disk, range) = (&mut left.disk, groups().all_key_groups());
     let mut restore = SegmentRestore::open(disk, "s", &left.segment, range, &mut heap).unwrap();
     restore.key_group_now(disk, &mut heap, KeyGroup(3)).unwrap();
-    register::<Plain<Count>>(&mut heap).unwrap();
-    let refused = restore.key_group_now(disk, &mut heap, KeyGroup(4)).unwrap_err();
-    assert_eq!(
-        format!("{refused}"),
-        "s: a state was given another codec while it was being restored: register it when all is restored"
-    );
+    let refused = register::<Plain<Count>>(&mut heap).unwrap_err();
+    assert_eq!(format!("{refused}"), "restore key group 0 before it is used");
+    restore.finish(disk, &mut heap).unwrap();
+    let counts = register::<Plain<Count>>(&mut heap).unwrap();
+    assert_eq!(counts.get(&heap, "500"), Ok(Some(Count(500))));
 }
 
 #[test]
