@@ -10,6 +10,7 @@ use slackwater::files::{BlockingFiles, FileEntry};
 use slackwater::inputs::Inputs;
 use slackwater::line_source::LineOptions;
 use slackwater::recovery::PassedOver;
+use slackwater::savepoint::{RestoreFrom, RestoreMode};
 use slackwater::word_count::plain::plain_count;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 use slackwater::{Compression, Job, JobError, JobOptions, Progress};
@@ -28,6 +29,8 @@ const STEPS_MAX: u64 = 200_000;
 const TEXT_LEN: usize = 14_000;
 /// A small job's, with as many checkpoints.
 const SMALL_TEXT_LEN: usize = 9_000;
+/// As many are far from the end of any job here.
+const RECORDS_BEFORE_SAVEPOINT: u64 = 40;
 /// The folder of the checkpoints, in the job's own folder.
 pub const CHECKPOINTS: &str = "wordcount";
 /// The folder of the output.
@@ -54,6 +57,16 @@ pub struct SimJob {
     /// None for the last checkpoint alone.
     interval: Option<Millis>,
     tolerable_failures: u32,
+    savepoint: Option<Saving>,
+    restore_from: Option<RestoreFrom>,
+}
+
+/// A savepoint that a run takes.
+#[derive(Clone, Debug)]
+struct Saving {
+    folder: String,
+    /// Whether the run stops then.
+    stops: bool,
 }
 
 /// How one run went.
@@ -67,6 +80,8 @@ pub struct Run {
     pub failed: u64,
     /// The checkpoint it had gone on from.
     pub resumed_from: Option<CheckpointId>,
+    /// The savepoint that was taken, and how many operations were in the log when it was there.
+    pub saved: Option<(CheckpointId, u64)>,
     /// Newer ones that did not verify.
     pub passed_over: Vec<PassedOver>,
     /// Operations in the log before its first step.
@@ -104,6 +119,8 @@ impl SimJob {
             folder: String::new(),
             interval: Some(Millis(10)),
             tolerable_failures: 0,
+            savepoint: None,
+            restore_from: None,
         }
     }
 
@@ -154,6 +171,24 @@ impl SimJob {
     #[must_use]
     pub fn tolerating(self, failures: u32) -> Self {
         Self { tolerable_failures: failures, ..self }
+    }
+
+    /// Takes a savepoint in this folder of the disk when some records have come through.
+    #[must_use]
+    pub fn saving_in(self, folder: &str) -> Self {
+        Self { savepoint: Some(Saving { folder: folder.to_owned(), stops: false }), ..self }
+    }
+
+    /// The same, and stops there as a kill would.
+    #[must_use]
+    pub fn saving_at_last_in(self, folder: &str) -> Self {
+        Self { savepoint: Some(Saving { folder: folder.to_owned(), stops: true }), ..self }
+    }
+
+    /// Starts from a savepoint in this folder, unless there is a checkpoint; takes none.
+    #[must_use]
+    pub fn starting_from(self, folder: &str, mode: RestoreMode) -> Self {
+        Self { savepoint: None, restore_from: Some(RestoreFrom { folder: folder.to_owned(), mode }), ..self }
     }
 
     /// Goes on from a disk on which others have started it so often.
@@ -219,7 +254,8 @@ impl SimJob {
         run.passed_over.clone_from(&job.passed_over);
         run.assembled = log.map_or(0, Log::len);
         run.resumed_from.into_iter().for_each(promise);
-        let observer = job.observer();
+        let (observer, controller) = (job.observer(), job.controller());
+        let (saving, mut savepoint) = (self.savepoint.clone(), None);
         let driver = Driver::new(self.seed.wrapping_add(self.starts), STEPS_MAX, job.take_actors());
         let driver = if self.is_small { driver.with_long_steps() } else { driver };
         let mut driver = adapt(driver);
@@ -229,7 +265,15 @@ impl SimJob {
                 run.completed.extend(progress.last_checkpoint);
                 progress.last_checkpoint.into_iter().for_each(promise);
             }
-            stop(progress)
+            let due = saving
+                .as_ref()
+                .filter(|_| progress.records > RECORDS_BEFORE_SAVEPOINT && run.saved.is_none());
+            if let Some(Saving { folder, .. }) = due {
+                let asked = savepoint.get_or_insert_with(|| controller.savepoint(folder));
+                let at = log.map_or(0, Log::len) as u64;
+                run.saved = asked.result().and_then(Result::ok).map(|id| (id, at));
+            }
+            stop(progress) || (run.saved.is_some() && saving.as_ref().is_some_and(|saving| saving.stops))
         });
         run.announced = run.completed.last().copied();
         run.failed = observer.progress().checkpoints_failed;
@@ -343,6 +387,7 @@ impl SimJob {
             tolerable_failures: self.tolerable_failures,
             compression: self.compression,
             lazy_restore: self.is_lazy,
+            restore_from: self.restore_from.clone(),
             ..if self.is_small { small } else { JobOptions { memory_limit_bytes: 8 << 20, ..default } }
         }
     }
