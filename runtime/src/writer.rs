@@ -60,7 +60,7 @@ pub(crate) struct Writer<D: Disk<Frozen = FrozenRun>> {
     mail: Mailbox<WriterMail>,
     shared: Shared,
     segments: SegmentIdentity,
-    /// The folders in which savepoints have theirs, where checkpoints have the job's.
+    /// The folders in which savepoints under way, or failed, have theirs, where checkpoints have the job's.
     savepoints: BTreeMap<CheckpointId, String>,
     restored: Option<CheckpointId>,
     held_sinks: HeldSinks,
@@ -309,10 +309,16 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             }
             Running::Manifest(id, file) => {
                 let result = file.result().map_or(Ok(()), |result| result.map(|_| ()).map_err(disk_error));
+                if result.is_ok() {
+                    self.savepoints.remove(&id);
+                }
                 self.coordinator.send(CoordinatorMail::ManifestPersisted(id, result));
             }
             Running::Deletion(id, sequence) => {
                 let result = sequence.result().map_err(|(_, error)| error);
+                if result.is_ok() {
+                    self.savepoints.remove(&id);
+                }
                 self.coordinator.send(CoordinatorMail::Deleted(id, result));
             }
             Running::Part(task, ticket, part) => {

@@ -8,6 +8,7 @@ pub mod crash;
 pub mod driver;
 pub mod file_system;
 pub mod fuse_log;
+pub mod leaving_out;
 pub mod sim_job;
 
 pub use slackwater_mem::sim::rng;

@@ -8,16 +8,12 @@
     reason = "a test fails by panicking and says what it skips"
 )]
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Command;
 
-use heapless::VecView;
-use slackwater_core::durable::{
-    Completion, Disk, DiskError, Entry, Names, Operation, OperationKind, Outcome, Token, Wait, WriteFile,
-    run_to_end,
-};
+use slackwater_core::durable::{Disk, Names, Operation, OperationKind, Token, Wait, WriteFile, run_to_end};
 use slackwater_mem::MmapDisk;
+use slackwater_tests::leaving_out::{Choice, LeavingOut};
 use slackwater_uring::{UringDisk, UringOptions};
 
 type Bytes = &'static [u8];
@@ -48,58 +44,23 @@ const DURABLE: [Call; 7] = [
     Call::SyncFolder,
 ];
 
-/// Answers the `nth` operation of a kind as done without doing it.
-struct LeavingOut<D: Disk> {
-    disk: D,
+/// The `nth` operation of a kind.
+struct Nth {
     kind: Option<OperationKind>,
     nth: usize,
-    ended: VecDeque<Completion<D::Block>>,
 }
 
-impl<D: Disk> Disk for LeavingOut<D> {
-    type Block = D::Block;
-    type Frozen = D::Frozen;
-
-    fn block(&mut self) -> Option<D::Block> {
-        self.disk.block()
-    }
-
-    fn recycle(&mut self, block: D::Block) {
-        self.disk.recycle(block);
-    }
-
-    fn submit<'p>(
-        &mut self,
-        token: Token,
-        operation: Operation<'p, D::Block, D::Frozen>,
-    ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
-        if Some(operation.kind()) == self.kind {
-            if self.nth == 0 {
-                self.kind = None;
-                self.ended.push_back(Completion { token, outcome: Outcome::Done });
-                return Ok(());
-            }
-            self.nth -= 1;
+impl<D: Disk> Choice<D> for Nth {
+    fn is_left_out(&mut self, _token: Token, operation: &Operation<'_, D::Block, D::Frozen>) -> bool {
+        if Some(operation.kind()) != self.kind {
+            return false;
         }
-        self.disk.submit(token, operation)
-    }
-
-    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
-        match self.ended.pop_front() {
-            Some(completion) => {
-                out.extend([completion]);
-                1
-            }
-            None => self.disk.reap(wait, out),
+        let is_it = self.nth == 0;
+        self.nth = self.nth.saturating_sub(1);
+        if is_it {
+            self.kind = None;
         }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.disk.in_flight() + self.ended.len()
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
+        is_it
     }
 }
 
@@ -110,7 +71,7 @@ fn write_a_checkpoint<D: Disk<Frozen = Bytes>>(disk: D, leave_out: &str, nth: us
         "folder" => Some(OperationKind::SyncFolder),
         _ => None,
     };
-    let mut disk = LeavingOut { disk, kind, nth, ended: VecDeque::new() };
+    let mut disk = LeavingOut::new(disk, Nth { kind, nth });
     let folder = Operation::CreateFolder { path: "chk-1" };
     assert!(disk.submit(Token(0), folder).is_ok());
     disk.reap(Wait::ForOne, &mut heapless::Vec::<_, 1>::new());

@@ -1,14 +1,12 @@
 //! The real disks, with one kind of sync left out if asked.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use heapless::VecView;
 use slackwater::Progress;
-use slackwater_core::durable::{
-    Completion, Disk, DiskError, Entry, FileId, Operation, Outcome, Token, Wait, folder_of,
-};
+use slackwater_core::durable::{Completion, Disk, FileId, Operation, Outcome, Token, folder_of};
 use slackwater_mem::MmapDisk;
+use slackwater_tests::leaving_out::{Choice, LeavingOut};
 use slackwater_tests::sim_job::{OUTPUT, Run, SimJob};
 use slackwater_uring::{UringDisk, UringOptions};
 
@@ -58,18 +56,17 @@ impl Backend {
         match self {
             Self::Mmap => {
                 let disk = MmapDisk::new(root).map_err(|error| error.to_string())?;
-                job.run_on(LeavingOut::new(disk, missing), stop)
+                job.run_on(LeavingOut::new(disk, Missing::new(missing)), stop)
             }
-            Self::Uring => job.run_on(LeavingOut::new(ring(true)?, missing), stop),
-            Self::UringBuffered => job.run_on(LeavingOut::new(ring(false)?, missing), stop),
+            Self::Uring => job.run_on(LeavingOut::new(ring(true)?, Missing::new(missing)), stop),
+            Self::UringBuffered => job.run_on(LeavingOut::new(ring(false)?, Missing::new(missing)), stop),
         }
     }
 }
 
-/// Answers one kind of sync as done without doing it.
-struct LeavingOut<D: Disk> {
-    disk: D,
-    missing: Option<Sync>,
+/// One kind of sync, or none.
+struct Missing {
+    sync: Option<Sync>,
     /// Files that are being created, and those that are open for writing.
     creating: BTreeMap<Token, Sync>,
     open: BTreeMap<FileId, Sync>,
@@ -77,24 +74,21 @@ struct LeavingOut<D: Disk> {
     complete: BTreeSet<String>,
     /// Folders from which a manifest was removed.
     deleted: BTreeSet<String>,
-    ended: VecDeque<Completion<D::Block>>,
 }
 
-impl<D: Disk> LeavingOut<D> {
-    const fn new(disk: D, missing: Option<Sync>) -> Self {
+impl Missing {
+    const fn new(sync: Option<Sync>) -> Self {
         Self {
-            disk,
-            missing,
+            sync,
             creating: BTreeMap::new(),
             open: BTreeMap::new(),
             complete: BTreeSet::new(),
             deleted: BTreeSet::new(),
-            ended: VecDeque::new(),
         }
     }
 
     /// Takes note of an operation, and says which sync it is.
-    fn note(&mut self, token: Token, operation: &Operation<'_, D::Block, D::Frozen>) -> Option<Sync> {
+    fn note<B, F>(&mut self, token: Token, operation: &Operation<'_, B, F>) -> Option<Sync> {
         match *operation {
             Operation::CreateFile { path, .. } => {
                 self.creating.insert(token, file_of(path));
@@ -128,14 +122,6 @@ impl<D: Disk> LeavingOut<D> {
             _ => Sync::SegmentFolder,
         }
     }
-
-    /// Takes note of which file is which.
-    fn note_ended(&mut self, completion: &Completion<D::Block>) {
-        let kind = self.creating.remove(&completion.token);
-        if let (Some(kind), Outcome::Opened { file, .. }) = (kind, &completion.outcome) {
-            self.open.insert(*file, kind);
-        }
-    }
 }
 
 fn file_of(path: &str) -> Sync {
@@ -146,50 +132,17 @@ fn file_of(path: &str) -> Sync {
     }
 }
 
-impl<D: Disk> Disk for LeavingOut<D> {
-    type Block = D::Block;
-    type Frozen = D::Frozen;
-
-    fn block(&mut self) -> Option<D::Block> {
-        self.disk.block()
+impl<D: Disk> Choice<D> for Missing {
+    fn is_left_out(&mut self, token: Token, operation: &Operation<'_, D::Block, D::Frozen>) -> bool {
+        let sync = self.note(token, operation);
+        sync.is_some() && sync == self.sync
     }
 
-    fn recycle(&mut self, block: D::Block) {
-        self.disk.recycle(block);
-    }
-
-    fn submit<'p>(
-        &mut self,
-        token: Token,
-        operation: Operation<'p, D::Block, D::Frozen>,
-    ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
-        let sync = self.note(token, &operation);
-        if sync.is_some() && sync == self.missing {
-            self.ended.push_back(Completion { token, outcome: Outcome::Done });
-            return Ok(());
+    /// Takes note of which file is which.
+    fn note_ended(&mut self, completion: &Completion<D::Block>) {
+        let kind = self.creating.remove(&completion.token);
+        if let (Some(kind), Outcome::Opened { file, .. }) = (kind, &completion.outcome) {
+            self.open.insert(*file, kind);
         }
-        self.disk.submit(token, operation)
-    }
-
-    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
-        let before = out.len();
-        while !out.is_full()
-            && let Some(completion) = self.ended.pop_front()
-        {
-            out.extend([completion]);
-        }
-        if out.len() == before {
-            self.disk.reap(wait, out);
-        }
-        out[before..].iter().for_each(|completion| self.note_ended(completion));
-        out.len() - before
-    }
-
-    fn in_flight(&self) -> usize {
-        self.disk.in_flight() + self.ended.len()
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
     }
 }
