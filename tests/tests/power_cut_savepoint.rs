@@ -17,8 +17,17 @@ fn base() -> String {
     format!("{FOLDER}/{CHECKPOINTS}")
 }
 
-const fn suite(name: &'static str) -> Suite {
-    Suite { test: ("power_cut_savepoint", name), images: 10_000, percent: 6 }
+/// Tries a test's images, some of them at every kind of operation that gives a name.
+fn cut_everywhere(
+    name: &'static str,
+    recorded: Recorded,
+    check: impl Fn(&Recorded, &Image) -> Result<(), String> + Sync,
+) {
+    let suite = Suite { test: ("power_cut_savepoint", name), images: 10_000, percent: 6 };
+    if let Some(tally) = suite.power_cuts(&[recorded], check) {
+        let kinds = ["CreateFolder", "Rename", "SyncFolder"];
+        assert!(kinds.iter().all(|kind| tally.cuts_at(kind) > 0), "{tally}");
+    }
 }
 
 /// The savepoint that lies there, which is never anything but sound.
@@ -42,8 +51,7 @@ fn a_savepoint_that_was_answered_survives_and_the_job_goes_on_without_it() {
         }
         recorded.crash(image, 0)
     };
-    suite("a_savepoint_that_was_answered_survives_and_the_job_goes_on_without_it")
-        .power_cuts(&[recorded], check);
+    cut_everywhere("a_savepoint_that_was_answered_survives_and_the_job_goes_on_without_it", recorded, check);
 }
 
 /// A job that has recorded its start from a savepoint.
@@ -77,8 +85,11 @@ fn goes_on(recorded: &Recorded, image: &Image, id: CheckpointId) -> Result<Sim, 
 fn v5_a_claimed_savepoint_is_its_owners_or_the_jobs_whenever_the_power_goes() {
     let (recorded, id) = started_from(RestoreMode::Claim);
     let check = |recorded: &Recorded, image: &Image| goes_on(recorded, image, id).map(drop);
-    suite("v5_a_claimed_savepoint_is_its_owners_or_the_jobs_whenever_the_power_goes")
-        .power_cuts(&[recorded], check);
+    cut_everywhere(
+        "v5_a_claimed_savepoint_is_its_owners_or_the_jobs_whenever_the_power_goes",
+        recorded,
+        check,
+    );
 }
 
 #[test]
@@ -92,6 +103,5 @@ fn v6_a_savepoint_that_is_not_claimed_stays_whatever_happens_to_the_job() {
         }
         Ok(())
     };
-    suite("v6_a_savepoint_that_is_not_claimed_stays_whatever_happens_to_the_job")
-        .power_cuts(&[recorded], check);
+    cut_everywhere("v6_a_savepoint_that_is_not_claimed_stays_whatever_happens_to_the_job", recorded, check);
 }
