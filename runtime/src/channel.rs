@@ -26,7 +26,10 @@ pub(crate) enum Mark {
     /// A checkpoint covers what lies before it.
     Barrier(Barrier),
     /// No records follow. Barriers still do.
-    EndOfData,
+    EndOfData {
+        /// The sender has emitted all that it ever will; if not, the job stops with a savepoint.
+        is_drained: bool,
+    },
 }
 
 type Batches<R> = Queue<Item<<R as Record>::Batch>, SLOTS>;

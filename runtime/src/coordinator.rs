@@ -21,8 +21,11 @@ use crate::retention::{Leaving, Retention};
 use crate::savepoint::{SavepointError, SavepointOrder};
 use crate::shared::Shared;
 
+mod stopping;
 #[cfg(test)]
 mod tests;
+
+use stopping::Stopping;
 
 /// Words of a set of tasks: 2048 of them.
 const TASK_WORDS: usize = 64;
@@ -76,6 +79,11 @@ pub(crate) struct CoordinatorActor {
     last_request: RequestToken,
     drained: BTreeSet<TaskIndex>,
     end: End,
+    stopping: Stopping,
+    /// Whether checkpoints are taken from time to time.
+    is_periodic: bool,
+    /// What was asked for before the job was started.
+    early: Vec<CoordinatorMail>,
     /// The newest error of the disk, for the one line that the user sees.
     cause: Option<DiskError>,
     last_failed: Option<CheckpointId>,
@@ -133,6 +141,9 @@ impl CoordinatorActor {
             last_request: LAST,
             drained: BTreeSet::new(),
             end: End::Far,
+            stopping: Stopping::new(count),
+            is_periodic: options.interval.is_some(),
+            early: Vec::new(),
             cause: None,
             last_failed: None,
             is_failing: false,
@@ -176,12 +187,18 @@ impl CoordinatorActor {
             self.tell_machine(now, CoordinatorEvent::TaskChanged { attempt, state })?;
         }
         self.tell_machine(now, CoordinatorEvent::JobStarted)?;
+        std::mem::take(&mut self.early).into_iter().try_for_each(|mail| self.on_mail(now, mail))?;
         self.request_last(now)
     }
 
     fn on_mail(&mut self, now: Now, mail: CoordinatorMail) -> Result<(), JobError> {
         match mail {
+            CoordinatorMail::Savepoint(_) | CoordinatorMail::Stop(_) if !self.is_started => {
+                self.early.push(mail);
+                Ok(())
+            }
             CoordinatorMail::Savepoint(order) => self.request_savepoint(now, order),
+            CoordinatorMail::Stop(order) => self.on_stop_requested(now, order),
             CoordinatorMail::Acknowledge { id, task, part } => {
                 if let Some(pending) = self.pending.get_mut(&id) {
                     pending.parts.insert(task, part);
@@ -212,7 +229,7 @@ impl CoordinatorActor {
             }
             CoordinatorMail::Committed { id, task } => {
                 self.on_committed(id, task);
-                Ok(())
+                self.stop_committed(now, id, task)
             }
             CoordinatorMail::LocationPrepared(id, Ok(())) => {
                 self.tell_machine(now, CoordinatorEvent::LocationPrepared(id))
@@ -233,6 +250,7 @@ impl CoordinatorActor {
                 if let Err(error) = result {
                     self.shared.note(format!("checkpoint {id} could not be deleted: {error}"));
                 }
+                self.stop_deleted(id);
                 self.retention.deleted(id, result.is_ok())
             }
         }
@@ -240,7 +258,8 @@ impl CoordinatorActor {
 
     /// Asks for the last checkpoint once every task is drained.
     fn request_last(&mut self, now: Now) -> Result<(), JobError> {
-        let is_due = self.is_started && self.drained.len() == self.tasks.len();
+        let is_due =
+            self.is_started && self.drained.len() == self.tasks.len() && !self.stopping.is_under_way();
         if !matches!(self.end, End::Far) || !is_due {
             return Ok(());
         }
@@ -321,12 +340,14 @@ impl CoordinatorActor {
             CoordinatorAction::RequestFailed { request, id, reason } => {
                 self.last_failed = id.or(self.last_failed);
                 self.note_failure(reason);
-                self.on_request_failed(now, request, reason);
+                self.on_request_failed(now, request, reason)?;
             }
             CoordinatorAction::RequestRefused { request, reason } => {
-                self.on_request_failed(now, request, reason);
+                self.on_request_failed(now, request, reason)?;
             }
-            CoordinatorAction::RequestCompleted { request, id } => self.on_request_completed(request, id),
+            CoordinatorAction::RequestCompleted { request, id } => {
+                self.on_request_completed(now, request, id)?;
+            }
             CoordinatorAction::FailJob { reason, .. } => {
                 return Err(JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause });
             }
@@ -350,29 +371,46 @@ impl CoordinatorActor {
         }
     }
 
-    fn request_savepoint(&mut self, now: Now, order: SavepointOrder) -> Result<(), JobError> {
+    /// A name that no other request under way has.
+    fn new_request(&mut self) -> RequestToken {
         self.last_request = RequestToken(self.last_request.0.wrapping_add(1).max(1));
-        let (request, kind) = (self.last_request, RequestKind::Savepoint(SavepointFormat::Native));
+        self.last_request
+    }
+
+    fn request_savepoint(&mut self, now: Now, order: SavepointOrder) -> Result<(), JobError> {
+        let (request, kind) = (self.new_request(), RequestKind::Savepoint(SavepointFormat::Native));
         self.savepoints.insert(request, order);
         self.tell_machine(now, CoordinatorEvent::CheckpointRequested { request, kind })
     }
 
     /// A savepoint is complete with its manifest: it is no part of what is retained.
-    fn on_request_completed(&mut self, request: RequestToken, id: CheckpointId) {
-        if let Some(order) = self.savepoints.remove(&request) {
-            self.pending.remove(&id);
-            order.answer.give(Ok(id));
-        }
+    fn on_request_completed(
+        &mut self,
+        now: Now,
+        request: RequestToken,
+        id: CheckpointId,
+    ) -> Result<(), JobError> {
+        let Some(order) = self.savepoints.remove(&request) else { return Ok(()) };
+        self.pending.remove(&id);
+        order.answer.give(Ok(id));
+        self.stop_saved(now, request, id)
     }
 
-    fn on_request_failed(&mut self, now: Now, request: Option<RequestToken>, reason: FailureReason) {
-        if let Some(order) = request.and_then(|request| self.savepoints.remove(&request)) {
+    fn on_request_failed(
+        &mut self,
+        now: Now,
+        request: Option<RequestToken>,
+        reason: FailureReason,
+    ) -> Result<(), JobError> {
+        let Some(request) = request else { return Ok(()) };
+        if let Some(order) = self.savepoints.remove(&request) {
             order.answer.give(Err(SavepointError::Failed { reason, cause: self.cause }));
         }
-        if request == Some(LAST) && matches!(self.end, End::Requested) {
+        if request == LAST && matches!(self.end, End::Requested) {
             self.end = End::Far;
             self.ask_again_at = Some(now.monotonic.after(ASK_AGAIN));
         }
+        self.stop_failed(now, request, reason)
     }
 
     fn tell_tasks(&self, mail: impl Fn() -> TaskMail, tasks: &TaskSet<TASK_WORDS>) {

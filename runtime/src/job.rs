@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::retained::RetentionPolicy;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::Compression;
@@ -45,12 +46,14 @@ pub struct JobOptions {
     pub tolerable_failures: u32,
     /// How many completed checkpoints are kept, at least 2 and at most 512.
     pub retained: usize,
+    /// What becomes of the completed checkpoints when the job is stopped with a savepoint, which stays in any case.
+    pub on_cancellation: OnCancellation,
     /// The most memory that keyed state may take, in bytes, over all subtasks.
     pub memory_limit_bytes: u64,
     /// Size of a frame of state, in bytes: a power of two, 256 to 16384.
     pub frame_size: u32,
-    /// A savepoint to start from. Where the job has a sound checkpoint of its own it goes on from that, so that it can be
-    /// started again and again with the same options.
+    /// A savepoint to start from. Where the job has a sound checkpoint of its own that is newer, or of another origin, it
+    /// goes on from that, so that it can be started again and again with the same options.
     pub restore_from: Option<RestoreFrom>,
     /// Whether records flow before all keyed state has been read back: a key group is read when the first of its keys
     /// comes, the others meanwhile. Until all has been verified no checkpoint begins and no sink commits; damage that is
@@ -77,11 +80,31 @@ impl JobOptions {
             max_concurrent: 1,
             tolerable_failures: 0,
             retained: 3,
+            on_cancellation: OnCancellation::Keep,
             memory_limit_bytes: 1 << 30,
             frame_size: 4096,
             restore_from: None,
             lazy_restore: false,
             compression: Compression::None,
+        }
+    }
+}
+
+/// What becomes of a job's completed checkpoints when somebody ends it (Flink: `ExternalizedCheckpointRetention`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCancellation {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are deleted.
+    Delete,
+}
+
+impl From<OnCancellation> for RetentionPolicy {
+    fn from(option: OnCancellation) -> Self {
+        match option {
+            OnCancellation::Keep => Self::RetainOnCancellation,
+            OnCancellation::Delete => Self::RetainOnFailure,
         }
     }
 }
@@ -168,6 +191,7 @@ impl AssembledJob {
             checkpoints_completed: progress.checkpoints_completed,
             checkpoints_failed: progress.checkpoints_failed,
             last_checkpoint: progress.last_checkpoint,
+            stopped_with: self.shared.stopped_with(),
             resumed_from: self.resumed_from,
             bytes_after_resume: if self.resumed_from.is_some() { progress.bytes_read } else { 0 },
             passed_over: self.passed_over.clone(),
@@ -201,6 +225,8 @@ pub struct Report {
     pub checkpoints_failed: u64,
     /// The newest complete checkpoint of this run.
     pub last_checkpoint: Option<CheckpointId>,
+    /// The savepoint with which somebody has stopped the job; none if it came to the end of its input.
+    pub stopped_with: Option<CheckpointId>,
     /// The checkpoint that this run went on from.
     pub resumed_from: Option<CheckpointId>,
     /// Bytes read behind the restored positions: what an earlier run had read after its last checkpoint, and

@@ -130,6 +130,7 @@ pub mod recovery;
 mod retention;
 pub mod savepoint;
 mod shared;
+pub mod stop;
 pub mod storage;
 mod task;
 pub mod word_count;
@@ -137,7 +138,7 @@ mod writer;
 
 pub use error::JobError;
 pub use graph::JobBuilder;
-pub use job::{AssembledJob, Job, JobOptions, Report};
+pub use job::{AssembledJob, Job, JobOptions, OnCancellation, Report};
 pub use shared::{Observer, Progress};
 pub use slackwater_core::{ids, key_group, time};
 pub use slackwater_mem as mem;

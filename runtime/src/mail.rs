@@ -9,6 +9,7 @@ use crate::chain::HeldSink;
 use crate::checkpoint::SubtaskPart;
 use crate::files::{FileEvent, FileRequest, FileTicket};
 use crate::savepoint::SavepointOrder;
+use crate::stop::StopOrder;
 use slackwater_mem::Snapshot;
 use slackwater_mem::segment::{KeyGroupBytes, KeyGroupReader, RestoreError, SegmentRef};
 
@@ -39,6 +40,8 @@ pub(crate) enum TaskMail {
 pub(crate) enum CoordinatorMail {
     /// Somebody wants a savepoint.
     Savepoint(SavepointOrder),
+    /// Somebody wants the job to end with a savepoint.
+    Stop(StopOrder),
     /// A subtask's part is durable.
     Acknowledge { id: CheckpointId, task: TaskIndex, part: SubtaskPart },
     /// A subtask does not take part; with the disk's error where that is why.

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 
 use heapless::Vec as FixedVec;
 use slackwater_core::ids::CheckpointId;
-use slackwater_core::retained::{CheckpointKind, Retained, RetainedAction, RetainedEvent, RetentionPolicy};
+use slackwater_core::retained::{
+    CheckpointKind, JobStatus, Retained, RetainedAction, RetainedEvent, RetentionPolicy,
+};
 use slackwater_core::time::Now;
 
 use crate::error::JobError;
 
 /// Completed checkpoints, those being deleted included. They share no files.
 type Machine = Retained<1024, 0>;
-
-/// A job that ends leaves its checkpoints where they are.
-const KIND: CheckpointKind = CheckpointKind::Checkpoint(RetentionPolicy::RetainOnCancellation);
 
 /// Keeps the newest completed checkpoints and says which older ones to delete, and what aborted ones have
 /// left behind.
@@ -22,6 +21,8 @@ const KIND: CheckpointKind = CheckpointKind::Checkpoint(RetentionPolicy::RetainO
 #[derive(Debug)]
 pub(crate) struct Retention {
     machine: Box<Machine>,
+    /// What becomes of the checkpoints when somebody ends the job.
+    policy: RetentionPolicy,
     /// Found at the start, too old to be known to the machine: they go with the first that leaves.
     surplus: BTreeSet<CheckpointId>,
     /// Folders without a manifest.
@@ -48,22 +49,23 @@ impl Retention {
     ///
     /// # Errors
     /// [`JobError::CapacityExceeded`] beyond [`Self::KEEP_MAX`].
-    pub(crate) fn new(keep: usize) -> Result<Self, JobError> {
+    pub(crate) fn new(keep: usize, policy: RetentionPolicy) -> Result<Self, JobError> {
         if keep > Self::KEEP_MAX {
             let (what, limit) = ("checkpoints to retain", Self::KEEP_MAX);
             return Err(JobError::CapacityExceeded { what, wanted: keep, limit });
         }
         let machine = Machine::new(keep.max(Self::KEEP_MIN));
         let machine = machine.map_err(|rejected| JobError::machine("retention", rejected))?;
-        Ok(Self { machine: Box::new(machine), surplus: BTreeSet::new(), incomplete: BTreeSet::new() })
+        Ok(Self { machine: Box::new(machine), policy, surplus: BTreeSet::new(), incomplete: BTreeSet::new() })
     }
 
     /// Notes the complete checkpoints that are there at the start, oldest first.
     pub(crate) fn recovered(&mut self, ids: &[CheckpointId]) -> Result<(), JobError> {
+        let kind = self.kind();
         let (surplus, known) = ids.split_at(ids.len().saturating_sub(Self::KEEP_MAX));
         self.surplus.extend(surplus);
         known.iter().try_for_each(|&id| {
-            let event = RetainedEvent::CheckpointRecovered { id, kind: KIND };
+            let event = RetainedEvent::CheckpointRecovered { id, kind };
             self.tell(event).map(drop)
         })
     }
@@ -82,12 +84,22 @@ impl Retention {
     /// Notes a complete checkpoint.
     pub(crate) fn completed(&mut self, id: CheckpointId) -> Result<Leaving, JobError> {
         self.incomplete.remove(&id);
-        self.tell(RetainedEvent::CheckpointCompleted { id, kind: KIND })
+        let kind = self.kind();
+        self.tell(RetainedEvent::CheckpointCompleted { id, kind })
     }
 
     /// A checkpoint was deleted, or could not be.
     pub(crate) fn deleted(&mut self, id: CheckpointId, is_gone: bool) -> Result<(), JobError> {
         self.tell(RetainedEvent::DiscardEnded { id, manifest_gone: is_gone }).map(drop)
+    }
+
+    /// Somebody has ended the job: what to delete, by the policy (rule S10).
+    pub(crate) fn stopped(&mut self) -> Result<BTreeSet<CheckpointId>, JobError> {
+        Ok(self.tell(RetainedEvent::ShutDown(JobStatus::Canceled))?.deletions)
+    }
+
+    const fn kind(&self) -> CheckpointKind {
+        CheckpointKind::Checkpoint(self.policy)
     }
 
     fn tell(&mut self, event: RetainedEvent) -> Result<Leaving, JobError> {
@@ -126,6 +138,11 @@ mod tests {
     use super::Retention;
     use crate::error::JobError;
     use slackwater_core::ids::CheckpointId;
+    use slackwater_core::retained::RetentionPolicy;
+
+    fn keeping(keep: usize) -> Result<Retention, JobError> {
+        Retention::new(keep, RetentionPolicy::RetainOnCancellation)
+    }
 
     /// What goes when these complete.
     fn complete(retention: &mut Retention, ids: impl IntoIterator<Item = u64>) -> Vec<u64> {
@@ -135,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_oldest_beyond_the_number_kept_go() {
-        let mut retention = Retention::new(3).unwrap();
+        let mut retention = keeping(3).unwrap();
         assert_eq!(complete(&mut retention, 1..=5), [1, 2]);
         retention.deleted(CheckpointId(1), true).unwrap();
         retention.deleted(CheckpointId(2), false).unwrap();
@@ -145,12 +162,12 @@ mod tests {
 
     #[test]
     fn two_are_kept_even_if_fewer_are_asked_for() {
-        assert_eq!(complete(&mut Retention::new(0).unwrap(), 1..=3), [1]);
+        assert_eq!(complete(&mut keeping(0).unwrap(), 1..=3), [1]);
     }
 
     #[test]
     fn remains_go_when_all_that_is_kept_is_newer() {
-        let mut retention = Retention::new(2).unwrap();
+        let mut retention = keeping(2).unwrap();
         retention.aborted(CheckpointId(2));
         retention.aborted(CheckpointId(5));
         assert!(complete(&mut retention, [1, 3]).is_empty());
@@ -159,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_unreadable_manifest_stops_all_deletion() {
-        let mut retention = Retention::new(2).unwrap();
+        let mut retention = keeping(2).unwrap();
         retention.recovered(&[CheckpointId(1)]).unwrap();
         retention.found_unreadable().unwrap();
         retention.aborted(CheckpointId(2));
@@ -168,11 +185,24 @@ mod tests {
 
     #[test]
     fn more_than_can_be_known_are_deleted_like_others() {
-        let mut retention = Retention::new(2).unwrap();
+        let mut retention = keeping(2).unwrap();
         let ids: Vec<_> = (1..=2000).map(CheckpointId).collect();
         retention.recovered(&ids).unwrap();
         assert_eq!(complete(&mut retention, [2001]), (1..=1999).collect::<Vec<_>>());
-        let refused = Retention::new(513).err();
+        let refused = keeping(513).err();
         assert!(matches!(refused, Some(JobError::CapacityExceeded { limit: 512, .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn s10_what_is_there_when_somebody_ends_the_job_stays_or_goes_by_the_policy() {
+        for (policy, deleted) in [
+            (RetentionPolicy::RetainOnCancellation, vec![]),
+            (RetentionPolicy::RetainOnFailure, vec![2, 3, 4]),
+        ] {
+            let mut retention = Retention::new(3, policy).unwrap();
+            assert_eq!(complete(&mut retention, 1..=4), [1]);
+            let gone: Vec<_> = retention.stopped().unwrap().into_iter().map(|id| id.0).collect();
+            assert_eq!(gone, deleted, "{policy:?}");
+        }
     }
 }

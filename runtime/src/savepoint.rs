@@ -18,8 +18,8 @@ use crate::shared::Shared;
 /// Asks things of a running job, from anywhere.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    mail: Mailbox<CoordinatorMail>,
-    shared: Shared,
+    pub(crate) mail: Mailbox<CoordinatorMail>,
+    pub(crate) shared: Shared,
 }
 
 impl Controller {
@@ -60,6 +60,13 @@ impl Savepoint {
 pub enum SavepointError {
     /// The job ended before it was complete.
     JobEnded,
+    /// The job ends already, with its input or because somebody else has stopped it.
+    AlreadyEnding,
+    /// The job was to stop with it, but failed before all that it covers was committed.
+    NotStopped {
+        /// It is there, and can be started from.
+        savepoint: CheckpointId,
+    },
     /// It was refused, or failed.
     Failed {
         /// Why.
@@ -73,6 +80,11 @@ impl fmt::Display for SavepointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::JobEnded => f.write_str("there is no savepoint: the job has ended"),
+            Self::AlreadyEnding => f.write_str("the job is ending already: wait for it"),
+            Self::NotStopped { savepoint } => write!(
+                f,
+                "the job failed while it was stopping, but savepoint {savepoint} is there: start the job again"
+            ),
             Self::Failed { cause: Some(cause), .. } if cause.errno == DiskError::EXISTS => {
                 f.write_str("there is no savepoint: its folder is not empty; give it one of its own")
             }
@@ -102,7 +114,7 @@ impl Answer {
         lock(&self.0).get_or_insert(answer);
     }
 
-    fn get(&self) -> Option<Result<CheckpointId, SavepointError>> {
+    pub(crate) fn get(&self) -> Option<Result<CheckpointId, SavepointError>> {
         *lock(&self.0)
     }
 }

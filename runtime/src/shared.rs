@@ -89,6 +89,8 @@ struct Counters {
     source_records: AtomicU64,
     records: AtomicU64,
     last_checkpoint: AtomicU64,
+    /// 0 if there is none.
+    stopped_with: AtomicU64,
     completed: AtomicU64,
     failed: AtomicU64,
 }
@@ -146,6 +148,16 @@ impl Shared {
     pub(crate) fn checkpoint_completed(&self, id: CheckpointId) {
         self.inner.counters.last_checkpoint.fetch_max(id.0, Ordering::Relaxed);
         self.inner.counters.completed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The job ends with this savepoint.
+    pub(crate) fn set_stopped_with(&self, savepoint: CheckpointId) {
+        self.inner.counters.stopped_with.store(savepoint.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stopped_with(&self) -> Option<CheckpointId> {
+        let id = self.inner.counters.stopped_with.load(Ordering::Relaxed);
+        Some(CheckpointId(id)).filter(|id| id.0 > 0)
     }
 
     pub(crate) fn checkpoint_failed(&self) {

@@ -16,6 +16,7 @@ use crate::head::{CHANNEL_WORDS, Head, Poll};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::shared::Shared;
 
+mod ending;
 mod input;
 mod loading;
 mod orders;
@@ -70,6 +71,8 @@ pub(crate) struct Task {
     flow: Flow,
     /// Channels on which no records follow.
     ended: ChannelSet<CHANNEL_WORDS>,
+    /// One of them ended for a savepoint: the operators keep what they have.
+    is_suspended: bool,
     /// Barriers of checkpoints that the coordinator has triggered here and that have not been begun.
     triggers: VecDeque<Barrier>,
     bytes_seen: u64,
@@ -82,7 +85,9 @@ pub(crate) struct Task {
 enum Order {
     Machine(SubtaskAction),
     /// Pass on that no records follow.
-    SendEndOfData,
+    SendEndOfData {
+        is_drained: bool,
+    },
 }
 
 /// How far the flow of records has come.
@@ -96,9 +101,10 @@ enum Flow {
     },
     /// No records follow; the operators emit the rest.
     Ending,
-    /// The rest is emitted; that no records follow is on its way.
+    /// Nothing is emitted any more; that no records follow is on its way.
     SendingEnd,
-    Drained,
+    /// Barriers may still come.
+    Ended,
 }
 
 impl Task {
@@ -129,6 +135,7 @@ impl Task {
             parts: Parts::new(parts.is_drained),
             flow: Flow::New,
             ended: ChannelSet::empty(),
+            is_suspended: false,
             triggers: VecDeque::new(),
             bytes_seen: 0,
             loading: parts.loading,
@@ -186,8 +193,8 @@ impl Task {
             Flow::Ending if self.loading.is_some() => Flowed::NoRoom,
             Flow::Ending => self.emit_rest()?,
             Flow::SendingEnd => Flowed::NoRoom,
-            Flow::Drained if self.head.channels() == 0 => Flowed::Over,
-            Flow::Drained => self.poll()?,
+            Flow::Ended if self.head.channels() == 0 => Flowed::Over,
+            Flow::Ended => self.poll()?,
         };
         Ok(Some(flowed))
     }
@@ -211,11 +218,8 @@ impl Task {
                 self.on_barrier(channel, barrier)?;
                 Flowed::On
             }
-            Poll::Marked(channel, Mark::EndOfData) => {
-                self.ended.insert(channel.0);
-                if self.ended.len() == self.head.channels() {
-                    self.end_of_data();
-                }
+            Poll::Marked(channel, Mark::EndOfData { is_drained }) => {
+                self.channel_ended(channel, is_drained);
                 Flowed::On
             }
             Poll::Cancelled(channel, id) => {
@@ -223,32 +227,6 @@ impl Task {
                 Flowed::On
             }
         })
-    }
-
-    /// No records follow.
-    fn end_of_data(&mut self) {
-        if self.flow == (Flow::Running { skips_rest: true }) {
-            self.send_end();
-        } else {
-            self.flow = Flow::Ending;
-        }
-    }
-
-    fn emit_rest(&mut self) -> Result<Flowed, JobError> {
-        if !self.head.chain().has_room() {
-            return Ok(Flowed::NoRoom);
-        }
-        let is_done = self.head.chain().end_of_data(&mut self.cx);
-        self.check_failure()?;
-        if is_done {
-            self.send_end();
-        }
-        Ok(Flowed::On)
-    }
-
-    fn send_end(&mut self) {
-        self.flow = Flow::SendingEnd;
-        self.orders.push_back(Order::SendEndOfData);
     }
 
     fn count(&mut self, records: u64) {

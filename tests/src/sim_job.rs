@@ -11,6 +11,7 @@ use slackwater::inputs::Inputs;
 use slackwater::line_source::LineOptions;
 use slackwater::recovery::PassedOver;
 use slackwater::savepoint::{RestoreFrom, RestoreMode};
+use slackwater::stop::StopMode;
 use slackwater::word_count::plain::plain_count;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 use slackwater::{Compression, Job, JobError, JobOptions, Progress};
@@ -65,8 +66,17 @@ pub struct SimJob {
 #[derive(Clone, Debug)]
 struct Saving {
     folder: String,
-    /// Whether the run stops then.
-    stops: bool,
+    then: Then,
+}
+
+/// What becomes of a run with its savepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    GoesOn,
+    /// It stops there, as a kill would.
+    Stops,
+    /// The job ends with it.
+    Ends(StopMode),
 }
 
 /// How one run went.
@@ -176,13 +186,29 @@ impl SimJob {
     /// Takes a savepoint in this folder of the disk when some records have come through.
     #[must_use]
     pub fn saving_in(self, folder: &str) -> Self {
-        Self { savepoint: Some(Saving { folder: folder.to_owned(), stops: false }), ..self }
+        self.saving(folder, Then::GoesOn)
     }
 
     /// The same, and stops there as a kill would.
     #[must_use]
     pub fn saving_at_last_in(self, folder: &str) -> Self {
-        Self { savepoint: Some(Saving { folder: folder.to_owned(), stops: true }), ..self }
+        self.saving(folder, Then::Stops)
+    }
+
+    /// Ends with a savepoint in this folder of the disk when some records have come through.
+    #[must_use]
+    pub fn stopping_in(self, folder: &str, mode: StopMode) -> Self {
+        self.saving(folder, Then::Ends(mode))
+    }
+
+    /// Takes no savepoint.
+    #[must_use]
+    pub fn without_savepoint(self) -> Self {
+        Self { savepoint: None, ..self }
+    }
+
+    fn saving(self, folder: &str, then: Then) -> Self {
+        Self { savepoint: Some(Saving { folder: folder.to_owned(), then }), ..self }
     }
 
     /// Starts from a savepoint in this folder, unless there is a checkpoint; takes none.
@@ -206,7 +232,8 @@ impl SimJob {
         D: Disk<Frozen = FrozenRun> + Send + 'static,
     {
         let run = self.drive(disk, log, |driver| driver, &mut |_| false)?;
-        if matches!(run.end, RunEnd::Finished) {
+        let ends_early = matches!(self.savepoint, Some(Saving { then: Then::Ends(_), .. }));
+        if matches!(run.end, RunEnd::Finished) && !ends_early {
             log.into_iter().for_each(|log| log.promise(FINISHED));
         }
         Ok(run)
@@ -255,7 +282,7 @@ impl SimJob {
         run.assembled = log.map_or(0, Log::len);
         run.resumed_from.into_iter().for_each(promise);
         let (observer, controller) = (job.observer(), job.controller());
-        let (saving, mut savepoint) = (self.savepoint.clone(), None);
+        let (saving, mut savepoint, mut stopped) = (self.savepoint.clone(), None, None);
         let driver = Driver::new(self.seed.wrapping_add(self.starts), STEPS_MAX, job.take_actors());
         let driver = if self.is_small { driver.with_long_steps() } else { driver };
         let mut driver = adapt(driver);
@@ -268,13 +295,19 @@ impl SimJob {
             let due = saving
                 .as_ref()
                 .filter(|_| progress.records > RECORDS_BEFORE_SAVEPOINT && run.saved.is_none());
-            if let Some(Saving { folder, .. }) = due {
+            if let Some(Saving { folder, then: Then::Ends(mode) }) = due {
+                stopped.get_or_insert_with(|| controller.stop(folder, *mode));
+            } else if let Some(Saving { folder, .. }) = due {
                 let asked = savepoint.get_or_insert_with(|| controller.savepoint(folder));
                 let at = log.map_or(0, Log::len) as u64;
                 run.saved = asked.result().and_then(Result::ok).map(|id| (id, at));
             }
-            stop(progress) || (run.saved.is_some() && saving.as_ref().is_some_and(|saving| saving.stops))
+            let stops = saving.as_ref().is_some_and(|saving| saving.then == Then::Stops);
+            stop(progress) || (run.saved.is_some() && stops)
         });
+        if let Some(Ok(id)) = stopped.and_then(|stop| stop.result()) {
+            run.saved = Some((id, log.map_or(0, Log::len) as u64));
+        }
         run.announced = run.completed.last().copied();
         run.failed = observer.progress().checkpoints_failed;
         run.end = match end {

@@ -4,6 +4,7 @@
 
 use slackwater::recovery::find;
 use slackwater::savepoint::RestoreMode;
+use slackwater::stop::StopMode;
 use slackwater::word_count::Emit;
 use slackwater_core::ids::CheckpointId;
 use slackwater_mem::sim::{Image, SimOptions};
@@ -104,4 +105,38 @@ fn v6_a_savepoint_that_is_not_claimed_stays_whatever_happens_to_the_job() {
         Ok(())
     };
     cut_everywhere("v6_a_savepoint_that_is_not_claimed_stays_whatever_happens_to_the_job", recorded, check);
+}
+
+/// Stops a job and tries what any crash of that leaves: the job starts again as from then on, with the savepoint if it
+/// is there.
+fn stop_and_go_on(name: &'static str, mode: RestoreMode) {
+    let recorded = Recorded::new(SimJob::small(8, Emit::Updates).stopping_in(FOLDER, StopMode::Suspend));
+    let (id, at) = recorded.run.saved.expect("the job was stopped");
+    let check = |recorded: &Recorded, image: &Image| {
+        let mut disk = disk_of(image);
+        let is_stopped = image.operation() > at;
+        let mut job = recorded.job.clone().without_savepoint();
+        if savepoint(&mut disk)?.is_some() {
+            job = job.starting_from(FOLDER, mode);
+        } else if is_stopped {
+            return Err(format!("savepoint {id} is not there, the job stopped after operation {at}"));
+        }
+        let run = job.run(disk.clone(), None)?;
+        if is_stopped && run.resumed_from != Some(id) {
+            return Err(format!("the job does not go on from savepoint {id}: {run:?}"));
+        }
+        expect_finished(&run, &job, &mut disk)
+    };
+    cut_everywhere(name, recorded, check);
+}
+
+#[test]
+fn x27_a_stopped_job_goes_on_exactly_whenever_the_power_goes() {
+    stop_and_go_on("x27_a_stopped_job_goes_on_exactly_whenever_the_power_goes", RestoreMode::NoClaim);
+}
+
+#[test]
+fn x27_a_stopped_job_claims_its_savepoint_and_goes_on_exactly_whenever_the_power_goes() {
+    let name = "x27_a_stopped_job_claims_its_savepoint_and_goes_on_exactly_whenever_the_power_goes";
+    stop_and_go_on(name, RestoreMode::Claim);
 }

@@ -1,4 +1,5 @@
 use slackwater_core::coordinator::CoordinatorOptions;
+use slackwater_core::retained::RetentionPolicy;
 
 use super::*;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
@@ -47,7 +48,7 @@ impl Bench {
                 is_finished: false,
                 vertices: vec![vertex],
             },
-            retention: Retention::new(3).unwrap(),
+            retention: Retention::new(3, RetentionPolicy::RetainOnCancellation).unwrap(),
             loading: BTreeSet::new(),
         });
         Self { actor: actor.unwrap(), mail, tasks, writer, shared, now: Now::default() }

@@ -96,13 +96,21 @@ where
     })
 }
 
-/// Finds what the job goes on from: a checkpoint of its own, or else the savepoint that it was told to start from.
+/// Finds what the job goes on from: its newest checkpoint, or the savepoint that it was told to start from if that is newer.
 fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option<Heaps>), JobError> {
-    let (found, heaps) = load_newest(disk, own)?;
-    let from = own.options.restore_from.as_ref().filter(|_| found.newest.is_none());
-    let Some(RestoreFrom { folder, mode }) = from else { return Ok((found, heaps)) };
+    let Some(RestoreFrom { folder, mode }) = own.options.restore_from.as_ref() else {
+        return load_newest(disk, own);
+    };
     let base = paths::join(folder, &own.builder.name);
-    let there = KeyedState { folder: &base, ..*own };
+    let there = recovery::glance(disk, &base)?.newest;
+    let mut found = recovery::glance(disk, own.folder)?;
+    if !is_newer(there.as_ref(), found.newest.as_ref()) {
+        let (verified, heaps) = load_newest(disk, own)?;
+        if !is_newer(there.as_ref(), verified.newest.as_ref()) {
+            return Ok((verified, heaps));
+        }
+        found = verified;
+    }
     match mode {
         RestoreMode::Claim => {
             let newest = expect_sound(recovery::find(disk, &base)?, &base)?;
@@ -110,13 +118,20 @@ fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option
             load_newest(disk, own)
         }
         RestoreMode::NoClaim => {
-            let (theirs, heaps) = load_newest(disk, &there)?;
+            let (theirs, heaps) = load_newest(disk, &KeyedState { folder: &base, ..*own })?;
             // What is deleted and what is not follows from the job's own.
             let (last_id, passed_over) = (found.last_id.max(theirs.last_id), theirs.passed_over.clone());
             let newest = Some(expect_sound(theirs, &base)?);
             Ok((Found { newest, last_id, passed_over, ..found }, heaps))
         }
     }
+}
+
+/// Whether a savepoint comes before the newest of a job's own checkpoints. Numbers ascend in one job only: another job's
+/// tell nothing.
+fn is_newer(savepoint: Option<&Manifest>, own: Option<&Manifest>) -> bool {
+    let Some(own) = own else { return true };
+    savepoint.is_some_and(|savepoint| savepoint.job_id == own.job_id && savepoint.id > own.id)
 }
 
 fn expect_sound(found: Found, folder: &str) -> Result<Manifest, JobError> {
@@ -310,7 +325,7 @@ impl Wiring {
         loading: BTreeSet<TaskIndex>,
         options: &JobOptions,
     ) -> Result<CoordinatorActor, JobError> {
-        let mut retention = Retention::new(options.retained)?;
+        let mut retention = Retention::new(options.retained, options.on_cancellation.into())?;
         retention.recovered(&found.retained)?;
         found.incomplete.iter().for_each(|id| retention.aborted(*id));
         if found.has_unreadable {

@@ -10,7 +10,7 @@ use slackwater_core::subtask::{Part, PartSet, SubtaskAction, SubtaskEvent};
 use slackwater_mem::HeapError;
 
 use super::parts::Frozen;
-use super::{Flow, Order, Task};
+use super::{Order, Task};
 use crate::channel::Mark;
 use crate::error::JobError;
 use crate::mail::{CoordinatorMail, WriterMail};
@@ -24,7 +24,7 @@ impl Task {
         let mut did_any = false;
         while let Some(order) = self.orders.front().copied() {
             let is_done = match order {
-                Order::SendEndOfData => self.send_end_of_data(),
+                Order::SendEndOfData { is_drained } => self.send_end_of_data(is_drained)?,
                 Order::Machine(action) => self.act(action)?,
             };
             if !is_done {
@@ -57,21 +57,12 @@ impl Task {
         self.parts.durable(|id| chain.is_sealed(id))
     }
 
-    fn send_end_of_data(&mut self) -> bool {
-        if !self.head.chain().send(Mark::EndOfData) {
-            return false;
-        }
-        self.flow = Flow::Drained;
-        self.parts.drained();
-        self.coordinator.send(CoordinatorMail::Drained(self.index));
-        true
-    }
-
     /// Carries out one action; false if it has to wait for room.
     fn act(&mut self, action: SubtaskAction) -> Result<bool, JobError> {
         match action {
             // Half-filled batches go out with the barrier.
             SubtaskAction::PrepareOperators(_) | SubtaskAction::NotifySubsume(_) => {}
+            SubtaskAction::EndData { drain } => self.end_data(drain),
             SubtaskAction::InjectBarrier(barrier) => self.tell_gate(GateEvent::BarrierInjected(barrier))?,
             SubtaskAction::BroadcastBarrier(barrier) => {
                 return Ok(self.head.chain().send(Mark::Barrier(barrier)));
@@ -99,8 +90,7 @@ impl Task {
             // Nobody wants to know.
             SubtaskAction::ReportIncomplete { .. } => {}
             // What this subtask is like, and what the coordinator asks for, gives no reason for these.
-            SubtaskAction::EndData { .. }
-            | SubtaskAction::OvertakeOutputs(_)
+            SubtaskAction::OvertakeOutputs(_)
             | SubtaskAction::DropCapture(_)
             | SubtaskAction::ReopenGateways(_)
             | SubtaskAction::PersistInput(_)
