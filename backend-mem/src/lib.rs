@@ -16,6 +16,8 @@ pub mod codec;
 pub mod disk;
 mod frames;
 pub mod heap;
+#[cfg(feature = "std")]
+pub mod in_flight;
 pub mod operator_state;
 #[cfg(feature = "std")]
 pub mod segment;

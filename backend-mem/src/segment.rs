@@ -36,6 +36,7 @@ pub use fetch::{KeyGroupBytes, KeyGroupReader};
 pub use operator_state::{OldSegment, restore_operator_state};
 pub use read::read_file;
 pub use restore::{RestoreStats, SegmentRestore, restore_segment};
+pub(crate) use source::same;
 pub use verify::{VerifyStats, verify_all_but_key_groups, verify_segment};
 pub use write::SegmentWriter;
 

@@ -20,6 +20,7 @@
 
 pub mod checksum;
 mod error;
+pub mod in_flight;
 mod layout;
 pub mod manifest;
 pub mod page;
@@ -58,6 +59,11 @@ pub const LAYOUTS: &[Layout] = &[
     manifest::VertexElement::LAYOUT,
     manifest::SubtaskElement::LAYOUT,
     manifest::SegmentElement::LAYOUT,
+    manifest::InFlightElement::LAYOUT,
     manifest::StateElement::LAYOUT,
     manifest::ManifestTail::LAYOUT,
+    in_flight::InFlightHeaderLayout::LAYOUT,
+    in_flight::ChannelRow::LAYOUT,
+    in_flight::BatchHead::LAYOUT,
+    in_flight::InFlightTail::LAYOUT,
 ];

@@ -1,6 +1,6 @@
 //! FORMAT.md says what the code says.
 
-use slackwater_core::format::{LAYOUTS, VERSION, VERSION_MIN, checksum, manifest, page, segment};
+use slackwater_core::format::{LAYOUTS, VERSION, VERSION_MIN, checksum, in_flight, manifest, page, segment};
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, hash_of_bytes, key_group_of_hash};
 
 const FORMAT_MD: &str = include_str!("../../FORMAT.md");
@@ -80,6 +80,8 @@ fn every_constant_has_its_value() {
         ("PART_TRAILER", checksum::PART_TRAILER.into()),
         ("PART_MANIFEST", checksum::PART_MANIFEST.into()),
         ("PART_CHUNK", checksum::PART_CHUNK.into()),
+        ("PART_IN_FLIGHT", checksum::PART_IN_FLIGHT.into()),
+        ("PART_BATCH", checksum::PART_BATCH.into()),
     ];
     let (_, section) = FORMAT_MD.split_once("\n### Constants\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
@@ -94,11 +96,13 @@ fn every_constant_has_its_value() {
 
 #[test]
 fn every_magic_is_named() {
-    let magics: [&[u8]; 4] = [
+    let magics: [&[u8]; 6] = [
         &segment::SEGMENT_MAGIC,
         &segment::TRAILER_MAGIC,
         &manifest::MANIFEST_MAGIC,
         &manifest::MANIFEST_TAIL_MAGIC,
+        &in_flight::IN_FLIGHT_MAGIC,
+        &in_flight::IN_FLIGHT_TAIL_MAGIC,
     ];
     for magic in magics {
         let text = String::from_utf8_lossy(magic).replace('\0', "\\0");

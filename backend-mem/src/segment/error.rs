@@ -125,7 +125,7 @@ impl From<HeapError> for RestoreCause {
     }
 }
 
-/// Why a segment was not written.
+/// Why a file was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
     /// The file did not become durable.
@@ -145,7 +145,7 @@ impl fmt::Display for WriteError {
             Self::File(failure) => failure.fmt(f),
             Self::Unsupported(error) => error.fmt(f),
             Self::TooLarge { what } => {
-                write!(f, "the state does not fit into one segment ({what}): raise the parallelism")
+                write!(f, "the state does not fit into one file ({what}): raise the parallelism")
             }
         }
     }

@@ -250,7 +250,11 @@ fn read_header<D: Disk>(file: &mut FileReader<'_, D>) -> Result<SegmentHeader, R
 }
 
 /// Whether the file is the one that is wanted.
-fn same<T: Into<u128> + PartialEq>(what: &'static str, expected: T, found: T) -> Result<(), RestoreCause> {
+pub(crate) fn same<T: Into<u128> + PartialEq>(
+    what: &'static str,
+    expected: T,
+    found: T,
+) -> Result<(), RestoreCause> {
     if expected == found {
         return Ok(());
     }

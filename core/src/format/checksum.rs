@@ -20,19 +20,19 @@ layout! {
         pub part: u8,
         /// 0.
         pub reserved: u8,
-        /// The state; 0 where the block is not of one.
+        /// The state, or the edge of a batch; 0 where the block is of neither.
         pub state_id: U16,
-        /// The key group; 0 where the block is not of one.
+        /// The key group, or the sender of a batch; 0 where the block is of neither.
         pub key_group: U16,
         /// 0.
         pub reserved2: U16,
-        /// The page, or the number of the chunk; 0 where the block is neither.
+        /// The page, or the number of the chunk or batch; 0 where the block is none of them.
         pub lpn: U32,
         /// 0.
         pub reserved3: U32,
-        /// The epoch of the segment; the checkpoint of a manifest.
+        /// The epoch of the segment; the checkpoint of a manifest or of records in flight.
         pub epoch: U64,
-        /// The file id of the segment; the job id of a manifest.
+        /// The file id of the segment or of records in flight; the job id of a manifest.
         pub file_id: [u8; 16],
     }
 }
@@ -51,6 +51,10 @@ pub const PART_TRAILER: u8 = 5;
 pub const PART_MANIFEST: u8 = 6;
 /// A chunk of compressed frames.
 pub const PART_CHUNK: u8 = 7;
+/// Captured records in flight.
+pub const PART_IN_FLIGHT: u8 = 8;
+/// A batch of them.
+pub const PART_BATCH: u8 = 9;
 
 impl Identity {
     /// A part of the file `file_id` as of `epoch`.

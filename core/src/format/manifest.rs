@@ -2,7 +2,7 @@
 //!
 //! A header, then elements one behind the other, each with a tag and a length, then zeros up to the last
 //! 16 bytes of a block, then the tail. Elements nest by their order: a vertex, its subtasks, and of each
-//! subtask its segments and then its states, and of each state its partitions.
+//! subtask its segments, what was in flight to it, then its states, and of each state its partitions.
 
 use core::str;
 
@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::checksum::{Identity, PART_MANIFEST};
 use super::error::{FormatError, corrupt, expect_eq, expect_magic, expect_within, expect_zero};
+use super::in_flight::InFlightView;
 use super::layout::layout;
 use super::{VERSION, VERSION_MIN};
 use crate::key_group::{KeyGroup, KeyGroupRange};
@@ -24,8 +25,8 @@ mod walk;
 
 pub use encode::{ManifestEncoder, StateEncoder, SubtaskEncoder, VertexEncoder};
 pub use layouts::{
-    ElementHead, ManifestHeaderLayout, ManifestTail, SegmentElement, StateElement, SubtaskElement,
-    VertexElement,
+    ElementHead, InFlightElement, ManifestHeaderLayout, ManifestTail, SegmentElement, StateElement,
+    SubtaskElement, VertexElement,
 };
 pub use views::{Partitions, Segments, StateView, States, SubtaskView, Subtasks, VertexView, Vertices};
 
@@ -95,6 +96,28 @@ pub struct SegmentRef<'a> {
     pub footer_checksum: u32,
     /// The key groups it may hold.
     pub key_groups: KeyGroupRange,
+}
+
+/// What an unaligned checkpoint has captured of the channels into a subtask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFlight<'a> {
+    /// It lies in the manifest: the bytes of an [`InFlightView`].
+    Inline(&'a [u8]),
+    /// It is a file.
+    File(InFlightRef<'a>),
+}
+
+/// A file of captured records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightRef<'a> {
+    /// Its path, relative to the job's folder.
+    pub file_name: &'a str,
+    /// Its id.
+    pub file_id: u128,
+    /// Its length in bytes.
+    pub len: u64,
+    /// The checksum of all of it.
+    pub checksum: u32,
 }
 
 /// How the partitions of a state are given out when a job is restored.

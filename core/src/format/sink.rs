@@ -87,10 +87,16 @@ impl<S: Sink> Summed<S> {
         self.len
     }
 
-    /// Writes the checksum of all that came before, then `end`, which it does not cover.
-    pub(crate) fn finish(mut self, end: &[u8]) -> Result<(), S::Error> {
+    pub(crate) const fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Writes the checksum of all that came before, then `end`, which it does not cover. Gives the sink back, and the
+    /// checksum.
+    pub(crate) fn finish(mut self, end: &[u8]) -> Result<(S, u32), S::Error> {
         let checksum = self.checksum.get();
         self.sink.write(&checksum.to_le_bytes())?;
-        self.sink.write(end)
+        self.sink.write(end)?;
+        Ok((self.sink, checksum))
     }
 }

@@ -2,8 +2,11 @@ use core::ops::Range;
 
 use super::super::segment::{EncodeError, name_len};
 use super::super::sink::{Sink, Summed};
-use super::layouts::{TAG_END, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK, TAG_VERTEX};
-use super::walk::is_file_name;
+use super::layouts::{
+    TAG_END, TAG_IN_FLIGHT, TAG_IN_FLIGHT_FILE, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK,
+    TAG_VERTEX,
+};
+use super::walk::{Part, is_file_name};
 use super::*;
 
 /// Writes a manifest.
@@ -28,7 +31,7 @@ pub struct VertexEncoder<'e, S> {
 #[derive(Debug)]
 pub struct SubtaskEncoder<'e, S> {
     manifest: &'e mut ManifestEncoder<S>,
-    is_behind_state: bool,
+    last: Part,
 }
 
 /// Writes the partitions of a state.
@@ -118,18 +121,20 @@ impl<S: Sink> VertexEncoder<'_, S> {
             reserved: U16::new(0),
         };
         self.manifest.element(TAG_SUBTASK, [raw.as_bytes(), &[], &[]])?;
-        Ok(SubtaskEncoder { manifest: self.manifest, is_behind_state: false })
+        Ok(SubtaskEncoder { manifest: self.manifest, last: Part::Segments })
     }
 }
 
 impl<S: Sink> SubtaskEncoder<'_, S> {
-    /// Writes a file of the subtask, its own segment first. Files come before states.
+    /// Writes a file of the subtask, its own segment first. Files come before all else.
     ///
     /// # Errors
-    /// A state was written before, the name leads out of the job's folder, a range is wrong, or the sink fails.
+    /// Something else was written before, the name leads out of the job's folder, a range is wrong, or the sink fails.
     pub fn segment(&mut self, segment: &SegmentRef<'_>) -> Result<(), EncodeError<S::Error>> {
-        if self.is_behind_state {
-            return Err(EncodeError::WrongOrder { what: "segments come before states" });
+        if self.last != Part::Segments {
+            return Err(EncodeError::WrongOrder {
+                what: "segments come before records in flight and states",
+            });
         }
         let groups = segment.key_groups;
         if !is_file_name(segment.file_name) || groups.is_empty() || segment.used_len > segment.len {
@@ -151,12 +156,38 @@ impl<S: Sink> SubtaskEncoder<'_, S> {
         self.manifest.element(TAG_SEGMENT, [raw.as_bytes(), segment.file_name.as_bytes(), &[]])
     }
 
+    /// Writes where the records lie that were in flight to the subtask, or what these are. They come before states.
+    ///
+    /// # Errors
+    /// A state or others were written before, the name leads out of the job's folder, or the sink fails.
+    pub fn in_flight(&mut self, in_flight: &InFlight<'_>) -> Result<(), EncodeError<S::Error>> {
+        if self.last != Part::Segments {
+            return Err(EncodeError::WrongOrder { what: "records in flight come once, before states" });
+        }
+        self.last = Part::InFlight;
+        match in_flight {
+            InFlight::Inline(bytes) => self.manifest.element(TAG_IN_FLIGHT, [bytes, &[], &[]]),
+            InFlight::File(file) if !is_file_name(file.file_name) => {
+                Err(EncodeError::WrongOrder { what: "a file has a relative name" })
+            }
+            InFlight::File(file) => {
+                let raw = InFlightElement {
+                    file_id: file.file_id.to_le_bytes(),
+                    len: U64::new(file.len),
+                    checksum: U32::new(file.checksum),
+                };
+                let parts = [raw.as_bytes(), file.file_name.as_bytes(), &[]];
+                self.manifest.element(TAG_IN_FLIGHT_FILE, parts)
+            }
+        }
+    }
+
     /// Writes a state that lies in the manifest; its partitions come next.
     ///
     /// # Errors
     /// The operator's name is longer than 65535 bytes, or the sink fails.
     pub fn state(&mut self, state: &InlineState<'_>) -> Result<StateEncoder<'_, S>, EncodeError<S::Error>> {
-        self.is_behind_state = true;
+        self.last = Part::States;
         let raw = StateElement {
             mode: state.mode.number(),
             reserved: 0,

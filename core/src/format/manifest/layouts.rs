@@ -59,6 +59,8 @@ pub(super) const TAG_SUBTASK: u8 = 2;
 pub(super) const TAG_SEGMENT: u8 = 3;
 pub(super) const TAG_STATE: u8 = 4;
 pub(super) const TAG_PARTITION: u8 = 5;
+pub(super) const TAG_IN_FLIGHT: u8 = 6;
+pub(super) const TAG_IN_FLIGHT_FILE: u8 = 7;
 
 layout! {
     /// Element 1. The uid follows.
@@ -95,6 +97,18 @@ layout! {
         pub first_key_group: U16,
         /// The last one.
         pub last_key_group: U16,
+    }
+}
+
+layout! {
+    /// Element 7. The file's name follows.
+    pub struct InFlightElement {
+        /// The file's id.
+        pub file_id: [u8; 16],
+        /// The file's length.
+        pub len: U64,
+        /// The checksum of all of it.
+        pub checksum: U32,
     }
 }
 

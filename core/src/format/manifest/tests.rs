@@ -2,6 +2,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::format::EncodeError;
+use crate::format::in_flight::{ChannelRow, InFlightEncoder, InFlightHeader};
 
 const HEADER: ManifestHeader<'_> = ManifestHeader {
     is_finished: false,
@@ -24,6 +25,18 @@ fn segment(name: &str) -> SegmentRef<'_> {
     }
 }
 
+const fn in_flight_file(name: &str) -> InFlightRef<'_> {
+    InFlightRef { file_name: name, file_id: 6, len: 1 << 20, checksum: 18 }
+}
+
+fn captured() -> Vec<u8> {
+    let header = InFlightHeader { subtask: 2, file_id: 7, job_id: HEADER.job_id, checkpoint: 7, attempt: 0 };
+    let rows = [ChannelRow::new(0, 1, [5])];
+    let mut encoder = InFlightEncoder::new(Vec::new(), &header, rows).unwrap();
+    encoder.batch(b"batch").unwrap();
+    encoder.finish().unwrap().0
+}
+
 fn sample() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
@@ -38,10 +51,13 @@ fn sample() -> Vec<u8> {
         subtask.state(&empty).unwrap();
     }
     let mut count = manifest.vertex(&Vertex { uid: "count", parallelism: 2 }).unwrap();
-    count.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    let mut subtask = count.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    subtask.in_flight(&InFlight::Inline(&captured())).unwrap();
+    subtask.state(&InlineState { operator: "count", name: "rest", mode: StateMode::Plain }).unwrap();
     let mut subtask = count.subtask(Subtask { index: 1, is_finished: false }).unwrap();
     subtask.segment(&segment("chk-7/3-0.seg")).unwrap();
     subtask.segment(&segment("shared/3-5-0.seg")).unwrap();
+    subtask.in_flight(&InFlight::File(in_flight_file("chk-7/3-0.inflight"))).unwrap();
     assert_eq!(manifest.finish().unwrap(), 4096);
     bytes
 }
@@ -71,6 +87,9 @@ fn a_manifest_is_read_back() {
     let segments: Vec<_> = subtasks[1].segments().collect();
     assert_eq!(segments, [segment("chk-7/3-0.seg"), segment("shared/3-5-0.seg")]);
     assert_eq!((subtasks.len(), subtasks[1].states().count(), subtasks[0].segments().count()), (2, 0, 0));
+    assert_eq!(subtasks[0].in_flight(), Some(InFlight::Inline(&captured())));
+    assert_eq!(subtasks[1].in_flight(), Some(InFlight::File(in_flight_file("chk-7/3-0.inflight"))));
+    assert_eq!(vertices[0].subtasks().find_map(|subtask| subtask.in_flight()), None);
 }
 
 #[test]
@@ -150,6 +169,8 @@ fn a_file_name_cannot_lead_out_of_the_folder() {
         let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
         let refused = subtask.segment(&segment(name)).unwrap_err();
         assert!(matches!(refused, EncodeError::WrongOrder { .. }), "{name:?}");
+        let refused = subtask.in_flight(&InFlight::File(in_flight_file(name))).unwrap_err();
+        assert!(matches!(refused, EncodeError::WrongOrder { .. }), "{name:?}");
     }
 }
 
@@ -169,6 +190,15 @@ fn the_encoder_refuses_what_the_view_would() {
     let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
     subtask.state(&InlineState { operator: "o", name: "n", mode: StateMode::Union }).unwrap();
     assert!(subtask.segment(&segment("late.seg")).is_err());
+    assert!(subtask.in_flight(&InFlight::Inline(&captured())).is_err(), "behind a state");
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    let mut vertex = manifest.vertex(&Vertex { uid: "v", parallelism: 1 }).unwrap();
+    let mut subtask = vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    subtask.in_flight(&InFlight::Inline(&captured())).unwrap();
+    assert!(subtask.in_flight(&InFlight::Inline(&captured())).is_err(), "twice");
+    assert!(subtask.segment(&segment("late.seg")).is_err(), "behind records in flight");
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    manifest.vertex(&Vertex { uid: "w", parallelism: 2 }).unwrap();
     assert!(manifest.vertex(&Vertex { uid: "x", parallelism: 1 }).is_err(), "a subtask of `w` is missing");
     assert!(manifest.finish().is_err(), "a subtask of `w` is missing");
 }
@@ -195,6 +225,22 @@ fn a_vertex_without_all_of_its_subtasks_is_damaged() {
         let error = ManifestView::parse(&bytes).unwrap_err();
         let FormatError::Corrupt { what, .. } = error else { panic!("{error}") };
         assert!(what.ends_with("subtask") || what.starts_with("subtasks"), "{what}");
+    }
+}
+
+/// Whatever follows it in the manifest: the bytes within have to be sound themselves.
+#[test]
+fn records_in_flight_within_a_manifest_are_checked() {
+    let captured = captured();
+    let sound = sample();
+    let at = sound.windows(captured.len()).position(|window| window == captured).unwrap();
+    for byte in at..at + captured.len() {
+        let mut damaged = sound.clone();
+        damaged[byte] ^= 0x10;
+        sign(&mut damaged);
+        let error = ManifestView::parse(&damaged).unwrap_err();
+        let FormatError::Corrupt { offset, .. } = error else { panic!("byte {byte}: {error}") };
+        assert!((at as u64..(at + captured.len()) as u64).contains(&offset), "byte {byte}: {error}");
     }
 }
 

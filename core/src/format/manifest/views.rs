@@ -1,7 +1,7 @@
 use core::ops::Deref;
 
 use super::walk::{Element, split};
-use super::{InlineState, SegmentRef, Subtask, Vertex};
+use super::{InFlight, InlineState, SegmentRef, Subtask, Vertex};
 
 /// The elements that belong to one element, and what lies behind them: everything up to an element that is
 /// not deeper than `depth`.
@@ -76,6 +76,19 @@ view!(SubtaskView -> subtask: Subtask,
     Segments by segments: "The files its keyed state lies in, its own segment first.",
     States by states: "Its states that lie in the manifest.");
 view!(StateView -> state: InlineState<'a>, Partitions by partitions: "Its partitions.");
+
+impl<'a> SubtaskView<'a> {
+    /// What was in flight to it, if anything was captured.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<InFlight<'a>> {
+        let mut children = children(self.behind);
+        loop {
+            if let (Element::InFlight(in_flight), _) = children.next_at(2)? {
+                return Some(in_flight);
+            }
+        }
+    }
+}
 
 macro_rules! iterator {
     ($(#[$meta:meta])* $name:ident at $depth:literal -> $item:ty, $element:pat, $behind:ident => $value:expr) => {

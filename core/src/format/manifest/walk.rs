@@ -1,6 +1,9 @@
 //! One element after the other, and the check of them all.
 
-use super::layouts::{TAG_END, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK, TAG_VERTEX, split_name};
+use super::layouts::{
+    TAG_END, TAG_IN_FLIGHT, TAG_IN_FLIGHT_FILE, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK,
+    TAG_VERTEX, split_name,
+};
 use super::*;
 
 /// An element, checked by itself.
@@ -10,6 +13,7 @@ pub(super) enum Element<'a> {
     Vertex(Vertex<'a>),
     Subtask(Subtask),
     Segment(SegmentRef<'a>),
+    InFlight(InFlight<'a>),
     State(InlineState<'a>),
     Partition(&'a [u8]),
 }
@@ -20,7 +24,7 @@ impl Element<'_> {
         match self {
             Self::End | Self::Vertex(_) => 0,
             Self::Subtask(_) => 1,
-            Self::Segment(_) | Self::State(_) => 2,
+            Self::Segment(_) | Self::InFlight(_) | Self::State(_) => 2,
             Self::Partition(_) => 3,
         }
     }
@@ -43,6 +47,8 @@ pub(super) fn split(bytes: &[u8], at: usize) -> Result<(Element<'_>, &[u8]), For
         TAG_SEGMENT => Element::Segment(segment(body, at)?),
         TAG_STATE => Element::State(state(body, at)?),
         TAG_PARTITION => Element::Partition(body),
+        TAG_IN_FLIGHT => Element::InFlight(InFlight::Inline(body)),
+        TAG_IN_FLIGHT_FILE => Element::InFlight(InFlight::File(in_flight_file(body, at)?)),
         other => return Err(FormatError::Unsupported { what: "manifest element", value: other.into() }),
     };
     Ok((element, behind))
@@ -83,6 +89,21 @@ fn segment(body: &[u8], at: usize) -> Result<SegmentRef<'_>, FormatError> {
         used_len: raw.used_len.get(),
         footer_checksum: raw.footer_checksum.get(),
         key_groups: KeyGroupRange { first: KeyGroup(first), last: KeyGroup(last) },
+    })
+}
+
+fn in_flight_file(body: &[u8], at: usize) -> Result<InFlightRef<'_>, FormatError> {
+    let Ok((raw, name)) = InFlightElement::ref_from_prefix(body) else {
+        let (len_min, len) = (InFlightElement::LEN as u64, body.len() as u64);
+        return Err(corrupt("length of a file of records in flight", at, len_min, len));
+    };
+    let (file_name, _) = split_name("file name", name, name.len(), at)?;
+    check_file_name(file_name, at)?;
+    Ok(InFlightRef {
+        file_name,
+        file_id: u128::from_le_bytes(raw.file_id),
+        len: raw.len.get(),
+        checksum: raw.checksum.get(),
     })
 }
 
@@ -141,7 +162,17 @@ struct Nesting {
     next_subtask: u32,
     /// Depth of elements that may follow.
     depth_max: u8,
-    is_behind_state: bool,
+    /// What of the subtask came last.
+    last: Part,
+}
+
+/// What comes of a subtask, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    #[default]
+    Segments,
+    InFlight,
+    States,
 }
 
 impl Nesting {
@@ -163,14 +194,22 @@ impl Nesting {
                 let last = u64::from(self.parallelism).saturating_sub(1);
                 expect_within("index of a subtask", at, (0, last), subtask.index.into())?;
                 self.next_subtask = subtask.index.saturating_add(1);
-                (self.depth_max, self.is_behind_state) = (2, false);
+                (self.depth_max, self.last) = (2, Part::Segments);
             }
             Element::Segment(segment) => {
                 let last_max = u64::from(self.max_parallelism).saturating_sub(1);
                 expect_within("last key group", at, (0, last_max), segment.key_groups.last.0.into())?;
-                expect_eq("segments behind a state", at, 0, self.is_behind_state.into())?;
+                expect_eq("order of a subtask's elements", at, 0, self.last as u64)?;
             }
-            Element::State(_) => (self.depth_max, self.is_behind_state) = (3, true),
+            Element::InFlight(in_flight) => {
+                expect_eq("order of a subtask's elements", at, 0, self.last as u64)?;
+                self.last = Part::InFlight;
+                if let InFlight::Inline(bytes) = in_flight {
+                    let body_at = at.saturating_add(ElementHead::LEN) as u64;
+                    InFlightView::parse(bytes).map_err(|error| error.within(body_at))?;
+                }
+            }
+            Element::State(_) => (self.depth_max, self.last) = (3, Part::States),
             Element::Partition(_) | Element::End => {}
         }
         Ok(())
