@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use slackwater::checkpoint::Manifest;
 use slackwater::ids::CheckpointId;
 use slackwater::mem::{FrozenRun, MmapDisk};
-use slackwater::recovery::{Defect, read_manifest, verify_segments};
+use slackwater::recovery::{Defect, read_manifest, verify_files};
 
 use crate::failure::Failure;
 
@@ -57,7 +57,7 @@ impl Checkpoint {
         match &self.state {
             State::Incomplete => Ok(Vec::new()),
             State::Unreadable(defect) => Ok(vec![defect.clone()]),
-            State::Complete(manifest) => Ok(verify_segments(&mut disk(&self.job)?, "", manifest)),
+            State::Complete(manifest) => Ok(verify_files(&mut disk(&self.job)?, "", manifest)),
         }
     }
 }

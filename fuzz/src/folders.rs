@@ -4,7 +4,7 @@ use slackwater::blocking::Blocking;
 use slackwater::checkpoint::{MEMORY_PER_BYTE as MANIFEST_MEMORY_PER_BYTE, Manifest};
 use slackwater::ids::CheckpointId;
 use slackwater::inputs::Inputs;
-use slackwater::recovery::{Found, PassedOver, checkpoint_ids, find, read_manifest, verify_segments};
+use slackwater::recovery::{Found, PassedOver, checkpoint_ids, find, read_manifest, verify_files};
 use slackwater::time::{Millis, Now};
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 use slackwater::{AssembledJob, Compression, Job, JobError, JobOptions};
@@ -109,7 +109,7 @@ fn verify(disk: &mut Disk, found: &Found, memory_max: usize) {
             Some(Err(reason)) => vec![reason.to_string()],
             Some(Ok(manifest)) => {
                 encode_again(manifest);
-                let verify = || verify_segments(disk, JOB, manifest);
+                let verify = || verify_files(disk, JOB, manifest);
                 let complaints = memory::within("a verification", memory_max, verify);
                 complaints.iter().map(ToString::to_string).collect()
             }

@@ -2,6 +2,7 @@
 
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::Millis;
+use slackwater_mem::in_flight::{InFlight, StoredInFlight};
 use slackwater_mem::segment::SegmentRef;
 
 mod encoding;
@@ -45,6 +46,8 @@ pub struct SubtaskPart {
     pub is_drained: bool,
     /// Its keyed state, if it had any.
     pub segment: Option<SegmentRef>,
+    /// What was in flight to it, if the checkpoint's barriers have overtaken any records.
+    pub in_flight: Option<StoredInFlight>,
     /// Small states that lie in the manifest itself.
     pub inline: Vec<InlineState>,
 }
@@ -75,15 +78,19 @@ pub enum Redistribution {
     Plain,
 }
 
-/// The inline states of the checkpoint that a job starts from, or of none.
+/// What was in flight to each subtask, vertex by vertex as in the manifest.
+pub(crate) type Captured = Vec<Vec<InFlight>>;
+
+/// The inline states of the checkpoint that a job starts from, or of none, and what was in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RestoredStates<'m> {
     manifest: Option<&'m Manifest>,
+    captured: &'m [Vec<InFlight>],
 }
 
 impl<'m> RestoredStates<'m> {
-    pub(crate) const fn new(manifest: Option<&'m Manifest>) -> Self {
-        Self { manifest }
+    pub(crate) const fn new(manifest: Option<&'m Manifest>, captured: &'m [Vec<InFlight>]) -> Self {
+        Self { manifest, captured }
     }
 
     pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
@@ -118,6 +125,14 @@ impl<'m> RestoredStates<'m> {
     /// The segments of a vertex, in the order of the old subtasks.
     pub(crate) fn segments(&self, vertex: &str) -> impl Iterator<Item = &'m SegmentRef> {
         self.vertex(vertex).into_iter().flat_map(|v| &v.subtasks).filter_map(|part| part.segment.as_ref())
+    }
+
+    /// What was in flight to each old subtask of a vertex, in their order.
+    #[expect(dead_code, reason = "no mode of a job replays records yet")]
+    pub(crate) fn in_flight(&self, vertex: &str) -> &'m [InFlight] {
+        let vertices = self.manifest.map_or(&[][..], |manifest| &manifest.vertices);
+        let at = vertices.iter().position(|stored| stored.name == vertex);
+        at.and_then(|at| self.captured.get(at)).map_or(&[], Vec::as_slice)
     }
 
     /// Whether every subtask of a vertex had emitted everything. They differ only where sources do, and a
@@ -173,7 +188,7 @@ mod tests {
 
     fn spread(sizes: &[u8], parallelism: u16) -> Vec<Vec<u8>> {
         let manifest = manifest(sizes);
-        let states = RestoredStates::new(Some(&manifest));
+        let states = RestoredStates::new(Some(&manifest), &[]);
         (0..parallelism).map(|i| states.split("lines", "splits", i, parallelism).concat()).collect()
     }
 

@@ -11,6 +11,7 @@ use crate::files::{FileEvent, FileRequest, FileTicket};
 use crate::savepoint::SavepointOrder;
 use crate::stop::StopOrder;
 use slackwater_mem::Snapshot;
+use slackwater_mem::in_flight::{InFlight, StoredInFlight};
 use slackwater_mem::segment::{KeyGroupBytes, KeyGroupReader, RestoreError, SegmentRef};
 
 /// To a subtask.
@@ -22,6 +23,8 @@ pub(crate) enum TaskMail {
     Notify(Notification),
     /// The segment of a checkpoint is durable, or never will be.
     Persisted(CheckpointId, Result<SegmentRef, DiskError>),
+    /// What was in flight at a checkpoint is durable, or will be with the manifest; or never will be.
+    InFlightPersisted(CheckpointId, Result<Option<StoredInFlight>, DiskError>),
     /// So many bytes that the sink appended are with the disk.
     Written(usize),
     /// A request of the sink has ended.
@@ -69,7 +72,10 @@ pub(crate) enum WriterMail {
     PrepareLocation { id: CheckpointId, savepoint: Option<String> },
     /// Write a subtask's frozen state as a segment.
     Persist { id: CheckpointId, task: TaskIndex, snapshot: Box<Snapshot> },
-    /// Nobody wants that segment any more.
+    /// Make durable what a subtask has captured of its channels.
+    #[expect(dead_code, reason = "no mode of a job captures records yet")]
+    PersistInFlight { id: CheckpointId, task: TaskIndex, captured: InFlight },
+    /// Nobody wants these any more.
     Abandon { id: CheckpointId, task: TaskIndex },
     /// Write the manifest that completes a checkpoint.
     PersistManifest { id: CheckpointId, bytes: Vec<u8> },

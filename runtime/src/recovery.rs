@@ -8,10 +8,11 @@ use slackwater_core::format::FormatError;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::retained::{Recovery, RecoveryAction, RecoveryEvent, Verdict};
 use slackwater_core::time::Now;
+use slackwater_mem::in_flight::{self, InFlight, InFlightRef, StoredInFlight};
 use slackwater_mem::segment::{RestoreCause, RestoreError, SegmentRef, verify_segment};
 
 use crate::blocking::Blocking;
-use crate::checkpoint::Manifest;
+use crate::checkpoint::{Captured, Manifest, SubtaskPart};
 use crate::error::JobError;
 use crate::files::BlockingFiles;
 use crate::paths;
@@ -103,18 +104,17 @@ fn manifest_path(folder: &str, id: CheckpointId) -> String {
     paths::join(&paths::join(folder, &paths::checkpoint_name(id)), paths::MANIFEST)
 }
 
-/// Reads every byte of every segment of a checkpoint. Says what is wrong with each that is not as it was written, or
-/// cannot be read.
-pub fn verify_segments<D: Disk>(disk: &mut D, folder: &str, manifest: &Manifest) -> Vec<Defect> {
-    let paths = segments(manifest).map(|segment| (segment, paths::join(folder, &segment.file_name)));
+/// Reads every byte of every file that a checkpoint consists of, besides its manifest. Says what is wrong with each that
+/// is not as it was written, or cannot be read.
+pub fn verify_files<D: Disk>(disk: &mut D, folder: &str, manifest: &Manifest) -> Vec<Defect> {
     let defect = |error| match damage_of(manifest.id, error) {
         Ok(damage) => Defect::Damaged(damage),
         Err(error) => Defect::Unchecked(error.to_string()),
     };
-    paths.filter_map(|(segment, path)| verify_segment(disk, &path, segment).err()).map(defect).collect()
+    files(manifest).filter_map(|file| file.verify(disk, folder).err()).map(defect).collect()
 }
 
-/// The first thing that is wrong with a checkpoint's segments.
+/// The first thing that is wrong with a checkpoint's files.
 ///
 /// # Errors
 /// That they cannot be looked at: see [`damage_of`].
@@ -123,8 +123,7 @@ pub(crate) fn first_damage<D: Disk>(
     folder: &str,
     manifest: &Manifest,
 ) -> Result<Option<String>, JobError> {
-    let mut paths = segments(manifest).map(|segment| (segment, paths::join(folder, &segment.file_name)));
-    let damaged = paths.find_map(|(segment, path)| verify_segment(disk, &path, segment).err());
+    let damaged = files(manifest).find_map(|file| file.verify(disk, folder).err());
     damaged.map(|error| damage_of(manifest.id, error)).transpose()
 }
 
@@ -173,8 +172,61 @@ const fn is_passing(error: DiskError) -> bool {
 }
 
 pub(crate) fn segments(manifest: &Manifest) -> impl Iterator<Item = &SegmentRef> {
-    let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
-    subtasks.filter_map(|subtask| subtask.segment.as_ref())
+    subtasks(manifest).filter_map(|subtask| subtask.segment.as_ref())
+}
+
+fn subtasks(manifest: &Manifest) -> impl Iterator<Item = &SubtaskPart> {
+    manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks)
+}
+
+/// A file that a manifest lists.
+enum Listed<'m> {
+    Segment(&'m SegmentRef),
+    InFlight(&'m InFlightRef),
+}
+
+fn files(manifest: &Manifest) -> impl Iterator<Item = Listed<'_>> {
+    subtasks(manifest).flat_map(|subtask| {
+        let in_flight = match &subtask.in_flight {
+            Some(StoredInFlight::File(file)) => Some(Listed::InFlight(file)),
+            // It was checked with the manifest.
+            Some(StoredInFlight::Inline(_)) | None => None,
+        };
+        subtask.segment.as_ref().map(Listed::Segment).into_iter().chain(in_flight)
+    })
+}
+
+impl Listed<'_> {
+    /// Reads and checks every byte of it.
+    fn verify<D: Disk>(&self, disk: &mut D, folder: &str) -> Result<(), RestoreError> {
+        match self {
+            Self::Segment(file) => {
+                verify_segment(disk, &paths::join(folder, &file.file_name), file).map(drop)
+            }
+            Self::InFlight(file) => in_flight::verify(disk, &paths::join(folder, &file.file_name), file),
+        }
+    }
+}
+
+/// What was in flight to each subtask of a checkpoint, all of it read and checked.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(crate) fn read_in_flight<D: Disk>(
+    disk: &mut D,
+    folder: &str,
+    manifest: &Manifest,
+) -> Result<Captured, RestoreError> {
+    let mut read = |subtask: &SubtaskPart| {
+        let Some(stored) = &subtask.in_flight else { return Ok(InFlight::default()) };
+        let path = match stored {
+            StoredInFlight::File(file) => paths::join(folder, &file.file_name),
+            StoredInFlight::Inline(_) => manifest_path(folder, manifest.id),
+        };
+        in_flight::read(disk, &path, stored)
+    };
+    let vertices = manifest.vertices.iter();
+    vertices.map(|vertex| vertex.subtasks.iter().map(&mut read).collect()).collect()
 }
 
 /// Looks through a job's folder for the checkpoint to go on from, and reads every byte of it.

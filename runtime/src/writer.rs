@@ -11,6 +11,7 @@ use slackwater_core::durable::{
 use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
+use slackwater_mem::in_flight::InFlightWriter;
 use slackwater_mem::segment::{KeyGroupReader, SegmentWriter};
 
 use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
@@ -22,6 +23,7 @@ use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::paths;
 use crate::shared::Shared;
 
+mod in_flight;
 mod part;
 mod segment;
 mod sequence;
@@ -78,6 +80,7 @@ pub(crate) struct Writer<D: Disk<Frozen = FrozenRun>> {
 enum Running<D: Disk<Frozen = FrozenRun>> {
     Location(CheckpointId, Sequence),
     Segment(CheckpointId, TaskIndex, Box<SegmentWriter<D>>),
+    InFlight(CheckpointId, TaskIndex, Box<InFlightWriter<D>>),
     Manifest(CheckpointId, Box<WriteFile<D, String, Vec<u8>>>),
     Deletion(CheckpointId, Sequence),
     Part(TaskIndex, FileTicket, Box<PartFile<D>>),
@@ -127,6 +130,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
                 let work = SegmentWriter::new(*snapshot, self.segments.spec(self.base(id), id, task));
                 self.start(Running::Segment(id, task, Box::new(work)));
             }
+            WriterMail::PersistInFlight { id, task, captured } => self.persist_in_flight(id, task, captured),
             WriterMail::Abandon { id, task } => self.abandon(id, task),
             WriterMail::PersistManifest { id, bytes } => {
                 let folder = self.checkpoint_folder(id);
@@ -218,10 +222,14 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
         }
     }
 
-    /// Lets the frozen state of a given up checkpoint go, and removes what is there of its segment.
+    /// Lets what a given up checkpoint has of a subtask go, and removes what is there of its files.
     fn abandon(&mut self, id: CheckpointId, task: TaskIndex) {
         for (_, running) in self.running.values_mut() {
             if let Running::Segment(checkpoint, owner, work) = running
+                && (*checkpoint, *owner) == (id, task)
+            {
+                work.abandon();
+            } else if let Running::InFlight(checkpoint, owner, work) = running
                 && (*checkpoint, *owner) == (id, task)
             {
                 work.abandon();
@@ -306,6 +314,9 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             }
             Running::Segment(id, task, work) => {
                 self.tell(task, TaskMail::Persisted(id, segment::result(work.result())));
+            }
+            Running::InFlight(id, task, work) => {
+                self.tell(task, TaskMail::InFlightPersisted(id, in_flight::result(work.result())));
             }
             Running::Manifest(id, file) => {
                 let result = file.result().map_or(Ok(()), |result| result.map(|_| ()).map_err(disk_error));
@@ -393,6 +404,7 @@ impl<D: Disk<Frozen = FrozenRun>> Running<D> {
                 sequence
             }
             Self::Segment(_, _, work) => &mut **work,
+            Self::InFlight(_, _, work) => &mut **work,
             Self::Manifest(_, file) | Self::Damage(_, _, file) => &mut **file,
             Self::Reading(_, reader) => &mut **reader,
             Self::Part(_, _, part) => &mut **part,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists what is in a checkpoint: manifest, segments, key groups, entries.
+"""Lists what is in a checkpoint: manifest, segments, key groups, entries, records in flight.
 
 Written from FORMAT.md alone, with nothing but the standard library, to show that the page is enough. Everything
 that the page calls damage and that a reader meets on its way is checked; a Zstandard decoder is not part of the
@@ -18,6 +18,7 @@ CHUNK_LEN_MAX = 65536
 KEY_GROUP_NONE, NO_PAGE, WIDTH_ANY = 65535, 4294967295, 65535
 LEN_OVERFLOW = 32768
 PART_HEADER, PART_FRAME, PART_INDEX, PART_FOOTER, PART_TRAILER, PART_MANIFEST, PART_CHUNK = range(1, 8)
+PART_IN_FLIGHT, PART_BATCH = 8, 9
 HASH_FIXED, HASH, LEAF, INNER, OVERFLOW = range(1, 6)
 COMPRESSIONS = ["none", "lz4", "zstd"]
 KINDS = ["hash", "ordered"]
@@ -101,7 +102,14 @@ ELEMENT_HEAD = Layout("B3sI", "tag reserved len")
 VERTEX = Layout("I", "parallelism")
 SUBTASK = Layout("I2H", "index flags reserved")
 SEGMENT = Layout("16s2QI2H", "file_id len used_len footer_checksum first_key_group last_key_group")
+IN_FLIGHT = Layout("16sQI", "file_id len checksum")
 STATE = Layout("2BH", "mode reserved operator_len")
+IN_FLIGHT_HEADER = Layout(
+    "8s2HI16s16s2Q2I", "magic version flags subtask file_id job_id checkpoint attempt channel_count reserved"
+)
+CHANNEL_ROW = Layout("2HIQ", "edge sender batch_count len")
+BATCH_HEAD = Layout("2I", "len checksum")
+IN_FLIGHT_TAIL = Layout("QI4s", "len checksum magic")
 
 
 def checksum(part, epoch, file_id, data, state_id=0, key_group=0, lpn=0):
@@ -197,7 +205,15 @@ class Manifest:
             body = Reader(reader.take(head["len"]))
             if head["tag"] == 0:
                 return check("the end has no bytes", not body.data)
-            read = {1: self.vertex, 2: self.subtask, 3: self.segment, 4: self.state, 5: self.partition}
+            read = {
+                1: self.vertex,
+                2: self.subtask,
+                3: self.segment,
+                4: self.state,
+                5: self.partition,
+                6: self.in_flight,
+                7: self.in_flight_file,
+            }
             if head["tag"] not in read:
                 raise Unsupported(f"manifest element {head['tag']}")
             try:
@@ -210,14 +226,24 @@ class Manifest:
         self.vertices.append({**vertex, "uid": body.rest().decode("utf-8"), "subtasks": []})
 
     def subtask(self, body):
-        self.vertices[-1]["subtasks"].append({**body.layout(SUBTASK), "segments": [], "states": []})
+        self.vertices[-1]["subtasks"].append({**body.layout(SUBTASK), "segments": [], "in_flight": [], "states": []})
 
     def segment(self, body):
-        segment = body.layout(SEGMENT)
+        segment = {**body.layout(SEGMENT), "path": self.path(body)}
+        self.vertices[-1]["subtasks"][-1]["segments"].append(segment)
+
+    def path(self, body):
         path = body.rest().decode("utf-8")
-        check("path of a segment", all(part not in ("", ".", "..") for part in path.split("/")))
-        check("path of a segment", "\\" not in path and "\0" not in path)
-        self.vertices[-1]["subtasks"][-1]["segments"].append({**segment, "path": path})
+        check("path of a file", all(part not in ("", ".", "..") for part in path.split("/")))
+        check("path of a file", "\\" not in path and "\0" not in path)
+        return path
+
+    def in_flight(self, body):
+        self.vertices[-1]["subtasks"][-1]["in_flight"].append({"path": None, "records": InFlight(body.data)})
+
+    def in_flight_file(self, body):
+        file = {**body.layout(IN_FLIGHT), "path": self.path(body)}
+        self.vertices[-1]["subtasks"][-1]["in_flight"].append(file)
 
     def state(self, body):
         state = body.layout(STATE)
@@ -229,6 +255,45 @@ class Manifest:
 
     def partition(self, body):
         self.vertices[-1]["subtasks"][-1]["states"][-1]["partitions"].append(body.data)
+
+
+class InFlight:
+    """Records in flight, of which a manifest says what `listed` says if they are a file."""
+
+    def __init__(self, data, listed=None):
+        self.data, self.header = data, IN_FLIGHT_HEADER.read(data)
+        check("magic of records in flight", self.header["magic"] == b"SLKWFLT\0")
+        tail = IN_FLIGHT_TAIL.read(data[-IN_FLIGHT_TAIL.size :])
+        is_whole = lambda data: self.checksum(PART_IN_FLIGHT, data[:-8]) == tail["checksum"]
+        check_version("a file of records in flight", data, is_whole)
+        check("end of records in flight", tail["magic"] == b"SLKF" and tail["len"] == len(data))
+        check("checksum of records in flight", is_whole(data))
+        check("flags of records in flight", not self.header["flags"])
+        if listed:
+            known = (self.header["file_id"], len(data), tail["checksum"])
+            check("the manifest lists another file", known == (listed["file_id"], listed["len"], listed["checksum"]))
+        reader = Reader(data[: -IN_FLIGHT_TAIL.size])
+        reader.take(IN_FLIGHT_HEADER.size)
+        rows = [reader.layout(CHANNEL_ROW) for _ in range(self.header["channel_count"])]
+        places = [(row["edge"], row["sender"]) for row in rows]
+        check("order of channels", places and all(one < other for one, other in zip(places, places[1:])))
+        self.channels = [(row, self.batches(row, Reader(reader.take(row["len"])))) for row in rows]
+        check("bytes behind the batches", not reader.rest())
+
+    def checksum(self, part, data, **place):
+        return checksum(part, self.header["checkpoint"], self.header["file_id"], data, **place)
+
+    def batches(self, row, reader):
+        batches = []
+        for number in range(row["batch_count"]):
+            head = reader.layout(BATCH_HEAD)
+            batch = reader.take(head["len"])
+            place = {"state_id": row["edge"], "key_group": row["sender"], "lpn": number}
+            found = self.checksum(PART_BATCH, struct.pack("<I", head["len"]) + batch, **place)
+            check("checksum of a batch", found == head["checksum"])
+            batches.append(batch)
+        check("batches of a channel", batches and not reader.rest())
+        return batches
 
 
 class Segment:
@@ -429,9 +494,21 @@ def list_manifest(manifest):
             for segment in subtask["segments"]:
                 groups = f"{segment['first_key_group']} to {segment['last_key_group']}"
                 yield f"    segment {segment['path']}: {segment['len']} bytes, key groups {groups}"
+            for file in subtask["in_flight"]:
+                if file["path"]:
+                    yield f"    in flight {file['path']}: {file['len']} bytes"
+                else:
+                    yield f"    in flight: {len(file['records'].data)} bytes"
+                    yield from ("    " + line for line in list_channels(file["records"]))
             for state in subtask["states"]:
                 yield f"    state \"{state['operator']}\" \"{state['name']}\", {MODES[state['mode']]}"
                 yield from (f"      partition {shown(data)}" for data in state["partitions"])
+
+
+def list_channels(records):
+    for row, batches in records.channels:
+        yield f"  channel {row['edge']} from {row['sender']}: {len(batches)} batches"
+        yield from (f"    batch {shown(batch)}" for batch in batches)
 
 
 def list_segment(path, segment):
@@ -460,6 +537,12 @@ def list_checkpoint(job, number):
             for listed in subtask["segments"]:
                 path = listed["path"]
                 yield from list_segment(path, Segment((job / path).read_bytes(), listed))
+            for listed in subtask["in_flight"]:
+                if path := listed["path"]:
+                    records = InFlight((job / path).read_bytes(), listed)
+                    place = f"checkpoint {records.header['checkpoint']}, subtask {records.header['subtask']}"
+                    yield f"in flight {path}: {place}"
+                    yield from list_channels(records)
 
 
 def main(arguments):

@@ -4,7 +4,7 @@ use std::fmt;
 
 use slackwater::blocking::Blocking;
 use slackwater::files::BlockingFiles;
-use slackwater::recovery::{checkpoint_ids, read_manifest, verify_segments};
+use slackwater::recovery::{checkpoint_ids, read_manifest, verify_files};
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
 use slackwater_mem::FrozenRun;
@@ -45,7 +45,7 @@ where
     let mut sound = Vec::new();
     for id in checkpoint_ids(&mut Blocking::new(disk), CHECKPOINTS).map_err(text)? {
         if let Some(Ok(manifest)) = read_manifest(disk, CHECKPOINTS, id).map_err(text)?
-            && verify_segments(disk, CHECKPOINTS, &manifest).is_empty()
+            && verify_files(disk, CHECKPOINTS, &manifest).is_empty()
         {
             sound.push(id);
         }
@@ -66,7 +66,7 @@ where
     for id in checkpoint_ids(&mut Blocking::new(disk), CHECKPOINTS).map_err(text)? {
         let Some(manifest) = read_manifest(disk, CHECKPOINTS, id).map_err(text)? else { continue };
         let manifest = manifest.map_err(|reason| format!("checkpoint {id} has a manifest, but {reason}"))?;
-        if let Some(damage) = verify_segments(disk, CHECKPOINTS, &manifest).first() {
+        if let Some(damage) = verify_files(disk, CHECKPOINTS, &manifest).first() {
             return Err(format!("checkpoint {id} has a manifest, but {damage}"));
         }
         complete.push(id);

@@ -133,7 +133,7 @@ fn everything_verifies(root: &Path) {
     assert!(found.passed_over.is_empty() && !found.has_unreadable && found.retained.len() >= 3, "{found:?}");
     for id in found.retained {
         let manifest = recovery::read_manifest(&mut disk, &folder, id).unwrap().unwrap().unwrap();
-        assert_eq!(recovery::verify_segments(&mut disk, &folder, &manifest), Vec::new());
+        assert_eq!(recovery::verify_files(&mut disk, &folder, &manifest), Vec::new());
     }
 }
 

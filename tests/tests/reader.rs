@@ -1,6 +1,7 @@
 //! A golden checkpoint, its listing, and a reader of another language that knows FORMAT.md alone.
 //!
-//! The folder holds what a job with two counting subtasks left behind: one segment as it is, one compressed with LZ4.
+//! The folder holds what a job with two counting subtasks left behind: one segment as it is, one compressed with LZ4;
+//! records in flight to one of them in the manifest, to the other in a file.
 //! With `SLACKWATER_WRITE_GOLDEN` set, it and its listing are written anew first.
 #![expect(
     clippy::unwrap_used,
@@ -19,12 +20,16 @@ use slackwater::file_sink::PendingPart;
 use slackwater::inputs::Inputs;
 use slackwater::line_source::{LineOptions, LineSource};
 use slackwater::operator::Source;
-use slackwater::recovery::{find, verify_segments};
+use slackwater::recovery::{find, verify_files};
 use slackwater_core::assign::Rescaling;
 use slackwater_core::durable::run_to_end;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 use slackwater_core::time::Millis;
+use slackwater_mem::in_flight::{
+    self, CapturedChannel, InFlight, InFlightHeader, InFlightRef, InFlightSpec, InFlightWriter,
+    StoredInFlight,
+};
 use slackwater_mem::segment::{
     Compression, OldSegment, SegmentRef, SegmentSpec, SegmentWriter, restore_operator_state, restore_segment,
 };
@@ -110,7 +115,33 @@ fn spec(subtask: u16) -> SegmentSpec {
     }
 }
 
-fn manifest(segments: [SegmentRef; 2]) -> Manifest {
+/// What was in flight to a subtask: little to the first, more than a manifest takes to the second.
+fn captured(subtask: u16) -> InFlight {
+    let long: Vec<u8> = (0..20_u32 << 10).map(|at| (at >> 4).to_le_bytes()[0]).collect();
+    let batches = if subtask == 0 { vec![b"one".to_vec(), Vec::new()] } else { vec![b"two".to_vec(), long] };
+    let channel = |edge, sender, batches| CapturedChannel { edge, sender, batches };
+    InFlight { channels: vec![channel(0, 0, batches), channel(1, subtask, vec![b"three".to_vec()])] }
+}
+
+fn in_flight_header(subtask: u16) -> InFlightHeader {
+    let file_id = 0xf11e_0100 + u128::from(subtask);
+    InFlightHeader { subtask: subtask.into(), file_id, job_id: 0x10b, checkpoint: CHECKPOINT.0, attempt: 1 }
+}
+
+/// Writes what was in flight, as a job does.
+fn write_in_flight(disk: &mut Disk) -> [StoredInFlight; 2] {
+    let spec = InFlightSpec {
+        folder: "job".into(),
+        file_name: format!("chk-{CHECKPOINT}/1-1.inflight"),
+        header: in_flight_header(1),
+    };
+    let mut writer = InFlightWriter::<Disk>::new(captured(1), spec);
+    run_to_end(disk, &mut writer).unwrap();
+    let inline = captured(0).encode(&in_flight_header(0)).unwrap();
+    [StoredInFlight::Inline(inline), StoredInFlight::File(writer.result().unwrap().clone().unwrap())]
+}
+
+fn manifest(segments: [SegmentRef; 2], in_flight: [StoredInFlight; 2]) -> Manifest {
     let inputs = Inputs::in_memory([("text", b"one line\nand another\n".as_slice())]).unwrap();
     let positions = LineSource::new(inputs, LineOptions::default(), 0, 1).snapshot();
     let part = PendingPart {
@@ -125,11 +156,15 @@ fn manifest(segments: [SegmentRef; 2]) -> Manifest {
         redistribution: Redistribution::Split,
         partitions,
     };
-    let source =
-        SubtaskPart { is_drained: true, segment: None, inline: vec![state("lines", "splits", positions)] };
+    let inline = vec![state("lines", "splits", positions)];
+    let source = SubtaskPart { is_drained: true, inline, ..Default::default() };
     let pending = state("output", "pending", vec![part.encode(), Vec::new()]);
-    let [first, second] =
-        segments.map(|segment| SubtaskPart { segment: Some(segment), ..Default::default() });
+    let mut in_flight = in_flight.into_iter();
+    let [first, second] = segments.map(|segment| SubtaskPart {
+        segment: Some(segment),
+        in_flight: in_flight.next(),
+        ..Default::default()
+    });
     let second = SubtaskPart { inline: vec![pending], ..second };
     Manifest {
         id: CHECKPOINT,
@@ -155,7 +190,7 @@ fn write(root: &Path) -> Manifest {
         run_to_end(&mut disk, &mut writer).unwrap();
         writer.result().unwrap().clone().unwrap()
     });
-    let manifest = manifest(segments);
+    let manifest = manifest(segments, write_in_flight(&mut disk));
     fs::write(root.join(format!("job/chk-{CHECKPOINT}/_metadata")), manifest.encode().unwrap()).unwrap();
     manifest
 }
@@ -166,6 +201,11 @@ fn listing_of(manifest: &Manifest) -> String {
     list_manifest(manifest, &mut text).unwrap();
     for (subtask, part) in (0..).zip(&manifest.vertices[1].subtasks) {
         list_segment(subtask, &part.segment.as_ref().unwrap().file_name, &mut text).unwrap();
+        if let Some(StoredInFlight::File(file)) = &part.in_flight {
+            let place = format!("checkpoint {CHECKPOINT}, subtask {subtask}");
+            writeln!(text, "in flight {}: {place}", file.file_name).unwrap();
+            list_channels(&captured(subtask), "", &mut text).unwrap();
+        }
     }
     text
 }
@@ -182,12 +222,32 @@ fn list_manifest(manifest: &Manifest, text: &mut String) -> std::fmt::Result {
                 let (first, last) = (key_groups.first, key_groups.last);
                 writeln!(text, "    segment {file_name}: {len} bytes, key groups {first} to {last}")?;
             }
+            match &subtask.in_flight {
+                Some(StoredInFlight::File(InFlightRef { file_name, len, .. })) => {
+                    writeln!(text, "    in flight {file_name}: {len} bytes")?;
+                }
+                Some(StoredInFlight::Inline(bytes)) => {
+                    writeln!(text, "    in flight: {} bytes", bytes.len())?;
+                    list_channels(&captured(0), "    ", text)?;
+                }
+                None => {}
+            }
             for state in &subtask.inline {
                 writeln!(text, "    state \"{}\" \"{}\", split", state.operator, state.name)?;
                 for partition in &state.partitions {
                     writeln!(text, "      partition {}", shown(partition))?;
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+fn list_channels(captured: &InFlight, indent: &str, text: &mut String) -> std::fmt::Result {
+    for CapturedChannel { edge, sender, batches } in &captured.channels {
+        writeln!(text, "{indent}  channel {edge} from {sender}: {} batches", batches.len())?;
+        for batch in batches {
+            writeln!(text, "{indent}    batch {}", shown(batch))?;
         }
     }
     Ok(())
@@ -291,13 +351,18 @@ fn the_golden_checkpoint_holds_what_its_listing_says() {
     let found = find(&mut disk, "job").unwrap();
     assert_eq!((found.passed_over.len(), &found.retained), (0, &vec![CHECKPOINT]));
     let manifest = found.newest.unwrap();
-    assert!(verify_segments(&mut disk, "job", &manifest).is_empty());
+    assert!(verify_files(&mut disk, "job", &manifest).is_empty());
     assert!(listing() == listing_of(&manifest), "the listing is another");
     // What a compressor makes of the same bytes may change.
-    let plain = format!("job/chk-{CHECKPOINT}/0-1.seg");
-    let is_same = fs::read(golden().join(&plain)).unwrap() == fs::read(new.path().join(&plain)).unwrap();
-    assert!(is_same, "the writer writes the same file");
+    for name in ["0-1.seg", "1-1.inflight"] {
+        let path = format!("job/chk-{CHECKPOINT}/{name}");
+        let is_same = fs::read(golden().join(&path)).unwrap() == fs::read(new.path().join(&path)).unwrap();
+        assert!(is_same, "the writer writes the same {name}");
+    }
     for subtask in 0..2 {
+        let stored = manifest.vertices[1].subtasks[usize::from(subtask)].in_flight.as_ref().unwrap();
+        let path = format!("job/chk-{CHECKPOINT}/1-1.inflight");
+        assert_eq!(in_flight::read(&mut disk, &path, stored), Ok(captured(subtask)));
         let restored = restored(subtask, &manifest, &mut disk);
         assert!(restored == entries_by_name(&filled(subtask).freeze().unwrap()), "subtask {subtask}");
     }
@@ -342,7 +407,7 @@ fn a_reader_that_knows_the_page_alone_lists_the_golden_checkpoint() {
 fn refused_by_python(file: &str, change: impl Fn(&mut [u8])) -> Option<String> {
     let (folder, copy) = (format!("chk-{CHECKPOINT}"), tempfile::tempdir().unwrap());
     fs::create_dir(copy.path().join(&folder)).unwrap();
-    for name in ["_metadata", "0-1.seg", "1-1.seg"] {
+    for name in ["_metadata", "0-1.seg", "1-1.seg", "1-1.inflight"] {
         let mut bytes = fs::read(golden().join("job").join(&folder).join(name)).unwrap();
         if name == file {
             change(&mut bytes);
@@ -365,6 +430,8 @@ fn that_reader_finds_damage() {
         ("0-1.seg", 1000, "damaged: rest of the first block is not zero"),
         ("0-1.seg", 4096 + 100, "damaged: checksum of a frame"),
         ("1-1.seg", 4096 + 100, "damaged: checksum of a chunk"),
+        ("1-1.inflight", 8, "damaged: version of a file of records in flight"),
+        ("1-1.inflight", 200, "damaged: checksum of records in flight"),
     ] {
         let Some(complaint) = refused_by_python(file, |bytes| bytes[at] ^= 2) else { return };
         assert!(complaint.starts_with(expected), "{file} {at}: {complaint}");
@@ -389,6 +456,15 @@ fn that_reader_tells_a_newer_version_from_a_rotten_one() {
     };
     let Some(complaint) = refused_by_python("_metadata", newer_manifest) else { return };
     assert_eq!(complaint, "unsupported: the manifest has version 2\n");
+    let newer_records = |bytes: &mut [u8]| {
+        bytes[8] = 2;
+        let identity = [&[8, 0, 0, 0], [0; 12].as_slice(), &bytes[48..56], &bytes[16..32]].concat();
+        let end = bytes.len() - 8;
+        let checksum = crc_32(&[&identity, &bytes[..end]].concat());
+        bytes[end..end + 4].copy_from_slice(&checksum.to_le_bytes());
+    };
     let Some(complaint) = refused_by_python("0-1.seg", newer_segment) else { return };
     assert_eq!(complaint, "unsupported: a segment has version 2\n");
+    let Some(complaint) = refused_by_python("1-1.inflight", newer_records) else { return };
+    assert_eq!(complaint, "unsupported: a file of records in flight has version 2\n");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use slackwater::ids::CheckpointId;
 use slackwater::mem::{FrozenRun, MmapDisk};
-use slackwater::recovery::{find, read_manifest, verify_segments};
+use slackwater::recovery::{find, read_manifest, verify_files};
 
 use crate::support::{Place, is_root, slackwater, stopped};
 
@@ -26,7 +26,7 @@ fn files(checkpoint: &Path) -> Vec<PathBuf> {
 /// What the command does, without a process for each try.
 fn is_sound(disk: &mut MmapDisk<FrozenRun>, id: CheckpointId) -> bool {
     match read_manifest(disk, "", id).unwrap() {
-        Some(Ok(manifest)) => verify_segments(disk, "", &manifest).is_empty(),
+        Some(Ok(manifest)) => verify_files(disk, "", &manifest).is_empty(),
         Some(Err(_)) | None => false,
     }
 }

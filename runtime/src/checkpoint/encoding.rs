@@ -6,6 +6,7 @@ use slackwater_core::format::manifest::{self, ManifestEncoder, ManifestView, Sta
 use slackwater_core::format::{EncodeError, FormatError};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::Millis;
+use slackwater_mem::in_flight::StoredInFlight;
 use slackwater_mem::segment::SegmentRef;
 
 use super::{InlineState, Manifest, Redistribution, SubtaskPart, VertexPart};
@@ -73,6 +74,9 @@ fn encode_subtask(encoder: &mut SubtaskEncoder<'_, &mut Vec<u8>>, part: &Subtask
     if let Some(segment) = &part.segment {
         encoder.segment(&segment.as_manifest())?;
     }
+    if let Some(stored) = &part.in_flight {
+        encoder.in_flight(&stored.as_manifest())?;
+    }
     for state in &part.inline {
         let head = manifest::InlineState {
             operator: &state.operator,
@@ -94,6 +98,7 @@ fn decode_subtask(subtask: manifest::SubtaskView<'_>) -> SubtaskPart {
     SubtaskPart {
         is_drained: subtask.is_finished,
         segment: subtask.segments().next().map(SegmentRef::from),
+        in_flight: subtask.in_flight().map(StoredInFlight::from),
         inline: exactly(subtask.states(), decode_state),
     }
 }
@@ -138,6 +143,7 @@ impl Redistribution {
 mod tests {
     use super::*;
     use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
+    use slackwater_mem::in_flight::{CapturedChannel, InFlight, InFlightHeader, InFlightRef};
 
     #[test]
     fn a_manifest_comes_back_as_it_was() {
@@ -155,7 +161,15 @@ mod tests {
             redistribution: Redistribution::Split,
             partitions: vec![b"one".to_vec(), Vec::new()],
         };
-        let part = SubtaskPart { is_drained: true, segment: Some(segment), inline: vec![state] };
+        let file =
+            InFlightRef { file_name: "chk-7/2-9.inflight".into(), len: 1 << 20, checksum: 6, file_id: 7 };
+        let in_flight = Some(StoredInFlight::File(file));
+        let part = SubtaskPart { is_drained: true, segment: Some(segment), in_flight, inline: vec![state] };
+        let channel = CapturedChannel { edge: 0, sender: 1, batches: vec![b"batch".to_vec()] };
+        let header = InFlightHeader { subtask: 3, file_id: 8, job_id: 99, checkpoint: 7, attempt: 9 };
+        let captured = InFlight { channels: vec![channel] }.encode(&header).unwrap();
+        let other =
+            SubtaskPart { in_flight: Some(StoredInFlight::Inline(captured)), ..SubtaskPart::default() };
         let manifest = Manifest {
             id: CheckpointId(7),
             job_id: 99,
@@ -164,7 +178,10 @@ mod tests {
             max_parallelism: 32768,
             hash_seed: 17,
             is_finished: false,
-            vertices: vec![VertexPart { name: "count".into(), subtasks: vec![part, SubtaskPart::default()] }],
+            vertices: vec![VertexPart {
+                name: "count".into(),
+                subtasks: vec![part, other, SubtaskPart::default()],
+            }],
         };
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes), Ok(manifest));

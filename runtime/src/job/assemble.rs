@@ -10,7 +10,7 @@ use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::check_compression;
 
-use super::restore::{Heaps, KeyedState, hold_sinks, recover_sinks};
+use super::restore::{KeyedState, Loaded, hold_sinks, recover_sinks};
 use super::{AssembledJob, JobOptions};
 use crate::actor::{Actor, Mailbox, Signal};
 use crate::blocking::Blocking;
@@ -64,12 +64,12 @@ where
     let folder = paths::join(&options.folder, &builder.name);
     prepare_folder(&mut disk, &folder)?;
     let keyed_state = KeyedState { folder: &folder, builder: &builder, max_parallelism, options };
-    let (found, heaps) = recover(&mut disk, &keyed_state)?;
+    let (found, loaded) = recover(&mut disk, &keyed_state)?;
     let manifest = found.newest.as_ref();
-    let heaps = heaps.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
+    let Loaded { heaps, captured } = loaded.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
     let template = template(&builder, manifest, max_parallelism, now, options);
     let wiring = Wiring::new(&builder);
-    let states = RestoredStates::new(manifest);
+    let states = RestoredStates::new(manifest, &captured);
 
     let mut heads = build_heads(&mut builder, max_parallelism, options);
     let is_loading = heaps.iter().flat_map(|(_, rest)| rest).any(|restore| !restore.is_done());
@@ -97,7 +97,7 @@ where
 }
 
 /// Finds what the job goes on from: its newest checkpoint, or the savepoint that it was told to start from if that is newer.
-fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option<Heaps>), JobError> {
+fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option<Loaded>), JobError> {
     let Some(RestoreFrom { folder, mode }) = own.options.restore_from.as_ref() else {
         return load_newest(disk, own);
     };
@@ -105,9 +105,9 @@ fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option
     let there = recovery::glance(disk, &base)?.newest;
     let mut found = recovery::glance(disk, own.folder)?;
     if !is_newer(there.as_ref(), found.newest.as_ref()) {
-        let (verified, heaps) = load_newest(disk, own)?;
+        let (verified, loaded) = load_newest(disk, own)?;
         if !is_newer(there.as_ref(), verified.newest.as_ref()) {
-            return Ok((verified, heaps));
+            return Ok((verified, loaded));
         }
         found = verified;
     }
@@ -118,11 +118,11 @@ fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option
             load_newest(disk, own)
         }
         RestoreMode::NoClaim => {
-            let (theirs, heaps) = load_newest(disk, &KeyedState { folder: &base, ..*own })?;
+            let (theirs, loaded) = load_newest(disk, &KeyedState { folder: &base, ..*own })?;
             // What is deleted and what is not follows from the job's own.
             let (last_id, passed_over) = (found.last_id.max(theirs.last_id), theirs.passed_over.clone());
             let newest = Some(expect_sound(theirs, &base)?);
-            Ok((Found { newest, last_id, passed_over, ..found }, heaps))
+            Ok((Found { newest, last_id, passed_over, ..found }, loaded))
         }
     }
 }
@@ -152,7 +152,7 @@ fn claim<D: Disk>(disk: &mut D, (from, to): (&str, &str), checkpoint: Checkpoint
 fn load_newest<D: Disk>(
     disk: &mut D,
     keyed_state: &KeyedState<'_>,
-) -> Result<(Found, Option<Heaps>), JobError> {
+) -> Result<(Found, Option<Loaded>), JobError> {
     let mut loaded = None;
     let found = recovery::find_with(disk, keyed_state.folder, &mut |disk, manifest| {
         super::restore::check(manifest, keyed_state.builder, keyed_state.max_parallelism)?;
@@ -162,7 +162,7 @@ fn load_newest<D: Disk>(
         let is_lazy = keyed_state.options.lazy_restore
             && !recovery::is_distrusted(disk, keyed_state.folder, manifest.id)?;
         match keyed_state.checkpoint(disk, manifest, is_lazy)? {
-            Ok(heaps) => loaded = Some(heaps),
+            Ok(all) => loaded = Some(all),
             Err(damage) => return Ok(Some(damage)),
         }
         Ok(None)

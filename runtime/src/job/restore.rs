@@ -9,14 +9,14 @@ use slackwater_mem::{Heap, HeapOptions};
 use super::JobOptions;
 use super::assemble::Ready;
 use crate::chain::{Cx, HeldSinks};
-use crate::checkpoint::{Manifest, RestoredStates};
+use crate::checkpoint::{Captured, Manifest, RestoredStates};
 use crate::error::JobError;
 use crate::files::BlockingFiles;
 use crate::graph::{JobBuilder, Vertex};
 use crate::head::Head;
 use crate::operator::{OperatorError, SubtaskInfo};
 use crate::paths;
-use crate::recovery::{damage_of, segments};
+use crate::recovery::{damage_of, read_in_flight, segments};
 use crate::task::Loading;
 
 type Heads = Vec<Vec<(SubtaskInfo, Box<dyn Head>)>>;
@@ -104,6 +104,12 @@ pub(super) fn check_sources(heads: &mut Heads, states: &RestoredStates<'_>) -> R
 /// The keyed state of each subtask that has some, in the order of the graph, and what has yet to come of it.
 pub(super) type Heaps = Vec<(Heap, Vec<SegmentRestore>)>;
 
+/// What was loaded of a checkpoint, or is there at the start without one.
+pub(super) struct Loaded {
+    pub(super) heaps: Heaps,
+    pub(super) captured: Captured,
+}
+
 /// Where the keyed state of a job comes from, and what it becomes.
 pub(super) struct KeyedState<'a> {
     pub(super) folder: &'a str,
@@ -117,13 +123,14 @@ impl KeyedState<'_> {
     ///
     /// # Errors
     /// Memory is short.
-    pub(super) fn empty(&self, hash_seed: u64) -> Result<Heaps, JobError> {
+    pub(super) fn empty(&self, hash_seed: u64) -> Result<Loaded, JobError> {
         let empty = |heap| (heap, Vec::new());
-        self.subtasks().map(|(vertex, range)| self.heap(vertex, range, hash_seed).map(empty)).collect()
+        let heaps = self.subtasks().map(|(vertex, range)| self.heap(vertex, range, hash_seed).map(empty));
+        Ok(Loaded { heaps: heaps.collect::<Result<_, _>>()?, captured: Captured::new() })
     }
 
-    /// The keyed state of a checkpoint, whose every byte is read once; or what is wrong with it. If it `is_lazy`, key
-    /// groups have yet to be read.
+    /// The keyed state of a checkpoint and what was in flight, every byte of which is read once; or what is wrong with
+    /// it. If it `is_lazy`, key groups have yet to be read.
     ///
     /// # Errors
     /// It cannot be read, for reasons that lie elsewhere.
@@ -132,9 +139,15 @@ impl KeyedState<'_> {
         disk: &mut D,
         manifest: &Manifest,
         is_lazy: bool,
-    ) -> Result<Result<Heaps, String>, JobError> {
-        let loaded = self.load(disk, manifest, is_lazy)?;
-        loaded.map_or_else(|error| damage_of(manifest.id, error).map(Err), |heaps| Ok(Ok(heaps)))
+    ) -> Result<Result<Loaded, String>, JobError> {
+        let captured = match read_in_flight(disk, self.folder, manifest) {
+            Ok(captured) => captured,
+            Err(error) => return damage_of(manifest.id, error).map(Err),
+        };
+        match self.load(disk, manifest, is_lazy)? {
+            Ok(heaps) => Ok(Ok(Loaded { heaps, captured })),
+            Err(error) => damage_of(manifest.id, error).map(Err),
+        }
     }
 
     /// All but frames of key groups is checked first, for whole files; then each key group goes to the subtask that
@@ -151,7 +164,7 @@ impl KeyedState<'_> {
                 return Ok(Err(error));
             }
         }
-        let states = RestoredStates::new(Some(manifest));
+        let states = RestoredStates::new(Some(manifest), &[]);
         let mut heaps = Vec::new();
         for (vertex, key_groups) in self.subtasks() {
             let (mut heap, mut rest) = (self.heap(vertex, key_groups, manifest.hash_seed)?, Vec::new());

@@ -41,7 +41,11 @@ impl Task {
                 self.parts.segment_written(id, entry);
                 Ok(())
             }
-            TaskMail::Persisted(id, Err(cause)) => {
+            TaskMail::InFlightPersisted(id, Ok(stored)) => {
+                self.parts.in_flight_stored(id, stored);
+                Ok(())
+            }
+            TaskMail::Persisted(id, Err(cause)) | TaskMail::InFlightPersisted(id, Err(cause)) => {
                 self.parts.segment_failed(id, cause);
                 self.tell_machine(SubtaskEvent::PersistFailed { id, reason: None })
             }

@@ -8,6 +8,7 @@ use slackwater_core::subtask::PartSizes;
 
 use crate::checkpoint::{InlineState, SubtaskPart};
 use slackwater_mem::Snapshot;
+use slackwater_mem::in_flight::StoredInFlight;
 use slackwater_mem::segment::SegmentRef;
 
 /// What a subtask contributes to the checkpoints under way.
@@ -63,7 +64,7 @@ impl Parts {
     }
 
     pub(super) fn take(&mut self, id: CheckpointId, frozen: Frozen, inline: Vec<InlineState>) {
-        let part = SubtaskPart { is_drained: self.is_drained, segment: None, inline };
+        let part = SubtaskPart { is_drained: self.is_drained, inline, ..SubtaskPart::default() };
         let segment = if matches!(frozen, Frozen::Nothing) { Segment::None } else { Segment::Awaited };
         self.taken.insert(id, Taken { part, frozen, segment, is_awaited: false });
     }
@@ -79,6 +80,12 @@ impl Parts {
         if let Some(taken) = self.taken.get_mut(&id) {
             taken.part.segment = Some(entry);
             taken.segment = Segment::Written;
+        }
+    }
+
+    pub(super) fn in_flight_stored(&mut self, id: CheckpointId, stored: Option<StoredInFlight>) {
+        if let Some(taken) = self.taken.get_mut(&id) {
+            taken.part.in_flight = stored;
         }
     }
 

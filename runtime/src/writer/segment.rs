@@ -1,10 +1,9 @@
 //! What a segment of keyed state is to be called and who it belongs to.
 
-use slackwater_core::durable::DiskError;
-use slackwater_core::durable::OperationKind;
+use slackwater_core::durable::{DiskError, Failure, OperationKind};
 use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::key_group::MaxParallelism;
-use slackwater_mem::segment::{Compression, SegmentRef, SegmentSpec, WriteError};
+use slackwater_mem::segment::{Compression, SegmentSpec, WriteError};
 
 use super::disk_error;
 use crate::paths;
@@ -23,14 +22,10 @@ impl SegmentIdentity {
     /// The segment of one subtask in one checkpoint, in the job's `folder`.
     pub(super) fn spec(&self, folder: &str, checkpoint: CheckpointId, task: TaskIndex) -> SegmentSpec {
         let name = format!("{}-{}.seg", task.0, self.attempt);
-        // No two files of a job agree in attempt, checkpoint and task.
-        let file_id = (u128::from(self.attempt) << 64)
-            | (u128::from(checkpoint.0 & 0xffff_ffff_ffff) << 16)
-            | u128::from(task.0);
         SegmentSpec {
             folder: folder.to_owned(),
             file_name: paths::join(&paths::checkpoint_name(checkpoint), &name),
-            file_id,
+            file_id: self.file_id(checkpoint, task),
             job_id: self.job_id,
             checkpoint,
             subtask: task.0.into(),
@@ -39,15 +34,26 @@ impl SegmentIdentity {
             compression: self.compression,
         }
     }
+
+    /// No two segments of a job agree in attempt, checkpoint and task.
+    pub(super) fn file_id(&self, checkpoint: CheckpointId, task: TaskIndex) -> u128 {
+        (u128::from(self.attempt) << 64)
+            | (u128::from(checkpoint.0 & 0xffff_ffff_ffff) << 16)
+            | u128::from(task.0)
+    }
 }
 
-/// How writing a segment ended.
-pub(super) fn result(result: Option<&Result<SegmentRef, WriteError>>) -> Result<SegmentRef, DiskError> {
-    match result {
-        Some(Ok(segment)) => Ok(segment.clone()),
-        Some(Err(WriteError::File(failure))) => Err(disk_error(*failure)),
-        Some(Err(WriteError::TooLarge { .. } | WriteError::Unsupported(_))) | None => {
-            Err(DiskError { operation: OperationKind::Write, errno: DiskError::INVALID })
+/// How writing a file ended.
+pub(super) fn result<T: Clone>(result: Option<&Result<T, WriteError>>) -> Result<T, DiskError> {
+    result.cloned().unwrap_or(Err(WriteError::File(Failure::Abandoned))).map_err(write_error)
+}
+
+/// The disk's word for it.
+pub(super) const fn write_error(error: WriteError) -> DiskError {
+    match error {
+        WriteError::File(failure) => disk_error(failure),
+        WriteError::TooLarge { .. } | WriteError::Unsupported(_) => {
+            DiskError { operation: OperationKind::Write, errno: DiskError::INVALID }
         }
     }
 }

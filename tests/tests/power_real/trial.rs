@@ -85,7 +85,7 @@ fn check_recovery(root: &Path, announced: &[CheckpointId]) -> Result<(), String>
         let Some(Ok(manifest)) = retained else {
             return Err(format!("{id:?} is not retained: {retained:?}"));
         };
-        let damage = recovery::verify_segments(&mut disk, JOB, &manifest);
+        let damage = recovery::verify_files(&mut disk, JOB, &manifest);
         if damage.is_empty() { Ok(()) } else { Err(format!("{id:?} is retained and damaged: {damage:?}")) }
     })
 }
