@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heapless::Vec as FixedVec;
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::time::{Millis, Now};
+use slackwater_core::two_phase::{
+    TransactionToken, TwoPhase, TwoPhaseAction, TwoPhaseEvent, TwoPhaseOptions,
+};
 
 use super::name::{FinalName, HiddenName, SET_ASIDE};
 use super::part::{PendingPart, SinkError};
@@ -11,6 +16,9 @@ use crate::files::BlockingFiles;
 
 /// Commits what `pending` lists, removes hidden parts that it does not list, moves parts of checkpoints later
 /// than the restored one aside. May be repeated, and interrupted anywhere. Returns sentences for the user.
+///
+/// What is done with which transaction, and when the rest is cleared away, is `core::two_phase`'s to say. A part is a
+/// transaction of its own here.
 pub(super) fn recover(
     folder: &str,
     attempt: u64,
@@ -24,13 +32,33 @@ pub(super) fn recover(
     let mut folder = Folder::open(folder, files)?;
     // Every check comes before the first change.
     let commits = folder.plan_commits(&pending)?;
-    let said = folder.set_aside(restored.unwrap_or(CheckpointId(0)), attempt)?;
-    for part in &commits {
-        folder.rename(&part.hidden_name, &part.final_name)?;
+    let (mut machine, mut said) = (Machine::new(TwoPhaseOptions::default()), Vec::new());
+    for (token, part) in (0..).map(TransactionToken).zip(&pending) {
+        let restored = TwoPhaseEvent::PendingRestored { token, begun_at: Millis(0) };
+        if tell(&mut machine, restored)?.contains(&TwoPhaseAction::RecoverAndCommit(token)) {
+            if commits.contains(part.hidden_name.as_str()) {
+                folder.rename(&part.hidden_name, &part.final_name)?;
+            }
+            tell(&mut machine, TwoPhaseEvent::Recovered(token))?;
+        }
     }
-    folder.remove_hidden_but(&commits)?;
+    if tell(&mut machine, TwoPhaseEvent::Opened)?.contains(&TwoPhaseAction::AbortLingering) {
+        said = folder.set_aside(restored.unwrap_or(CheckpointId(0)), attempt)?;
+        folder.remove_hidden_but(&commits)?;
+    }
     folder.sync("")?;
     Ok(said)
+}
+
+/// Recovers one transaction at a time.
+type Machine = TwoPhase<1>;
+type Actions = FixedVec<TwoPhaseAction, { Machine::ACTIONS_MAX }>;
+
+fn tell(machine: &mut Machine, event: TwoPhaseEvent) -> Result<Actions, SinkError> {
+    let mut actions = Actions::new();
+    // Transactions of files do not time out, so it does not matter when.
+    machine.on_event(Now::default(), event, &mut actions).map_err(SinkError::Refused)?;
+    Ok(actions)
 }
 
 struct Folder<'a> {
@@ -57,9 +85,9 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The parts that are not committed yet; an error if any part is not what the checkpoint lists.
-    fn plan_commits<'p>(&mut self, pending: &'p [PendingPart]) -> Result<Vec<&'p PendingPart>, SinkError> {
-        let mut commits = Vec::new();
+    /// The hidden names of parts that are not committed yet; an error if any part is not what the checkpoint lists.
+    fn plan_commits<'p>(&mut self, pending: &'p [PendingPart]) -> Result<BTreeSet<&'p str>, SinkError> {
+        let mut commits = BTreeSet::new();
         for part in pending {
             let hidden = self.entries.get(&part.hidden_name).copied();
             let visible = self.entries.get(&part.final_name).copied();
@@ -71,7 +99,7 @@ impl<'a> Folder<'a> {
                 (Some(_), Some(_)) => return Err(SinkError::NameTaken { folder, part: part_there }),
                 (None, Some(len)) => len,
                 (Some(len), None) => {
-                    commits.push(part);
+                    commits.insert(part.hidden_name.as_str());
                     len
                 }
             };
@@ -109,8 +137,7 @@ impl<'a> Folder<'a> {
     }
 
     /// Removes every hidden part that was there but for those that have just been committed.
-    fn remove_hidden_but(&mut self, commits: &[&PendingPart]) -> Result<(), SinkError> {
-        let committed: BTreeSet<&str> = commits.iter().map(|part| part.hidden_name.as_str()).collect();
+    fn remove_hidden_but(&mut self, committed: &BTreeSet<&str>) -> Result<(), SinkError> {
         let is_left =
             |name: &&String| HiddenName::parse(name).is_some() && !committed.contains(name.as_str());
         let left: Vec<String> = self.entries.keys().filter(is_left).cloned().collect();
