@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Wake, Waker};
 
 use slackwater_core::time::{Millis, Now};
 
@@ -70,16 +70,35 @@ impl Step {
 /// Wakes one actor, from anywhere, as often as you like. A wake-up may be spurious.
 #[derive(Clone, Default)]
 pub(crate) struct Signal {
-    waker: Arc<Mutex<Option<Waker>>>,
+    driver: Arc<DriverWaker>,
 }
+
+/// The waker of whoever drives the actor now.
+#[derive(Default)]
+struct DriverWaker(Mutex<Option<Waker>>);
 
 impl Signal {
     pub(crate) fn set(&self, waker: Waker) {
-        *lock(&self.waker) = Some(waker);
+        *lock(&self.driver.0) = Some(waker);
     }
 
     pub(crate) fn wake(&self) {
-        if let Some(waker) = &*lock(&self.waker) {
+        self.driver.wake_by_ref();
+    }
+
+    /// Wakes the actor whoever drives it; for those who know no signals.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.driver))
+    }
+}
+
+impl Wake for DriverWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(waker) = &*lock(&self.0) {
             waker.wake_by_ref();
         }
     }

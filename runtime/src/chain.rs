@@ -88,8 +88,8 @@ pub(crate) trait ChainOps: Send {
     /// Whether the next record may start.
     fn has_room(&self) -> bool;
 
-    /// Tries again what stood in the way of room.
-    fn make_room(&mut self);
+    /// Tries again what stood in the way of room, and lets the sink go on.
+    fn make_room(&mut self, cx: &mut Cx);
 
     /// Sends half-filled batches as far as there is room.
     fn flush(&mut self);
@@ -169,8 +169,8 @@ macro_rules! pass_on {
         fn has_room(&self) -> bool {
             self.next.has_room()
         }
-        fn make_room(&mut self) {
-            self.next.make_room();
+        fn make_room(&mut self, cx: &mut Cx) {
+            self.next.make_room(cx);
         }
         fn flush(&mut self) {
             self.next.flush();

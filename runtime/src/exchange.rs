@@ -55,6 +55,16 @@ impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
         });
         Self { outputs: outputs.collect(), partition, is_full: false }
     }
+
+    /// Pushes full batches as far as there is room.
+    fn push_full(&mut self) {
+        if self.is_full {
+            self.is_full = false;
+            for output in self.outputs.iter_mut().filter(|output| output.growing.size() >= BATCH_TARGET) {
+                self.is_full |= !output.push();
+            }
+        }
+    }
 }
 
 impl<R: Record + ?Sized> Outgoing<R> {
@@ -115,20 +125,15 @@ impl<R: Record + ?Sized, P: Partition<R>> ChainOps for Exchange<R, P> {
         !self.is_full
     }
 
-    fn make_room(&mut self) {
-        if self.is_full {
-            self.is_full = false;
-            for output in self.outputs.iter_mut().filter(|output| output.growing.size() >= BATCH_TARGET) {
-                self.is_full |= !output.push();
-            }
-        }
+    fn make_room(&mut self, _cx: &mut Cx) {
+        self.push_full();
     }
 
     fn flush(&mut self) {
         for output in self.outputs.iter_mut().filter(|output| !output.growing.is_empty()) {
             output.push();
         }
-        self.make_room();
+        self.push_full();
     }
 
     fn send(&mut self, mark: Mark) -> bool {

@@ -12,7 +12,7 @@ use crate::error::JobError;
 use crate::exchange::{Exchange, Partition, RoundRobin};
 use crate::head::{Head, InputHead, SourceHead};
 use crate::keyed::KeyedProcess;
-use crate::operator::{Sink, Source, SubtaskInfo};
+use crate::operator::{Guarantee, Sink, Source, SubtaskInfo};
 use crate::output::Output;
 use crate::record::Record;
 
@@ -30,6 +30,8 @@ pub struct JobBuilder {
     pub(crate) name: String,
     pub(crate) max_parallelism: u32,
     pub(crate) vertices: Vec<Vertex>,
+    /// The sinks by name, and what each promises.
+    pub(crate) sinks: Vec<(String, Guarantee)>,
     /// Channels of the first exchange that has too many; they were not made.
     channels_wanted: Option<usize>,
 }
@@ -53,7 +55,13 @@ impl JobBuilder {
     /// A job without operators. `max_parallelism` is how many key groups it has, 1 to 32768: the most
     /// subtasks that a keyed operator can ever have. It cannot change once there is a checkpoint.
     pub fn new(name: impl Into<String>, max_parallelism: u32) -> Self {
-        Self { name: name.into(), max_parallelism, vertices: Vec::new(), channels_wanted: None }
+        Self {
+            name: name.into(),
+            max_parallelism,
+            vertices: Vec::new(),
+            sinks: Vec::new(),
+            channels_wanted: None,
+        }
     }
 
     /// Adds a source with `parallelism` subtasks; `make` makes the instance of each.
@@ -207,9 +215,13 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
     ) {
         let name = name.into();
         self.vertex.operators.push(name.clone());
+        self.job.sinks.push((name.clone(), S::GUARANTEE));
+        let signals = self.vertex.signals.clone();
         let vertex = self.vertex.close(self.build, move |info| {
             let here = SubtaskInfo { operator: name.clone(), ..info.clone() };
-            Box::new(SinkStage::new(name.clone(), make(&here)))
+            let mut sink = make(&here);
+            sink.set_waker(signals[usize::from(info.index)].waker());
+            Box::new(SinkStage::new(name.clone(), sink))
         });
         self.job.vertices.push(vertex);
     }

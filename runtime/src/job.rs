@@ -14,6 +14,7 @@ use crate::driver::{Clock, run_on_threads};
 use crate::error::JobError;
 use crate::graph::JobBuilder;
 use crate::mail::CoordinatorMail;
+use crate::operator::Guarantee;
 use crate::recovery::PassedOver;
 use crate::savepoint::{Controller, RestoreFrom};
 use crate::shared::{Observer, Shared};
@@ -142,6 +143,8 @@ pub struct AssembledJob {
     pub resumed_from: Option<CheckpointId>,
     /// Newer checkpoints that did not verify.
     pub passed_over: Vec<PassedOver>,
+    /// Its sinks by the names of their operators, and what each promises.
+    pub sinks: Vec<(String, Guarantee)>,
     pub(crate) shared: Shared,
     pub(crate) coordinator: Mailbox<CoordinatorMail>,
 }
@@ -195,6 +198,7 @@ impl AssembledJob {
             resumed_from: self.resumed_from,
             bytes_after_resume: if self.resumed_from.is_some() { progress.bytes_read } else { 0 },
             passed_over: self.passed_over.clone(),
+            sinks: self.sinks.clone(),
             notes: self.shared.notes(),
         })
     }
@@ -235,6 +239,8 @@ pub struct Report {
     pub bytes_after_resume: u64,
     /// Newer checkpoints that did not verify and were left in place.
     pub passed_over: Vec<PassedOver>,
+    /// The sinks by the names of their operators, and what each promises.
+    pub sinks: Vec<(String, Guarantee)>,
     /// Sentences for the user.
     pub notes: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! What a user writes: sources, functions, keyed processes, sinks.
 
 use std::fmt;
+use std::task::Waker;
 
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::CheckpointId;
@@ -55,10 +56,35 @@ pub enum SourceStatus {
 /// Where records go: a sink that commits in two phases, so that what it shows is exactly what checkpoints
 /// cover (Flink: `TwoPhaseCommitSinkFunction`). One instance per subtask.
 ///
-/// It does its file work through [`Files`], which never waits; answers come to [`Sink::on_file`].
+/// It does its file work through [`Files`], which never waits; answers come to [`Sink::on_file`]. A sink that has
+/// threads or a consumer of its own wakes its task when one of them has got on, which then calls [`Sink::poll`].
+///
+/// A commit that fails fails the job. The restart calls [`Sink::recover`] with what the newest complete checkpoint
+/// lists, so a commit is tried again until it is done. A sink is dropped without a word at the end: what it has pre-committed
+/// is left for a recovery, and what was never pre-committed has to vanish, then or in a later recovery (rule C8).
+/// `sink_kit` (feature `test-kit`) tries whether a sink keeps all of this.
 pub trait Sink: Send + 'static {
     /// What it takes.
     type In: Record + ?Sized;
+
+    /// What it shows of a job that runs exactly once.
+    const GUARANTEE: Guarantee = Guarantee::ExactlyOnce;
+
+    /// Gives the waker of its task, before anything else. Wake the task whenever it may have room again, or more may
+    /// be sealed or committed, for a reason that the job does not see; files need no such thing.
+    fn set_waker(&mut self, waker: Waker) {
+        drop(waker);
+    }
+
+    /// Called in each step of the task, so at least once after a wake-up: goes on with what had to wait for a thread
+    /// or a consumer. Never waits.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn poll(&mut self, files: &mut Files) -> Result<(), OperatorError> {
+        let _nothing_waits = files;
+        Ok(())
+    }
 
     /// Before any record, once for the whole operator: commits again what the restored checkpoint lists
     /// (`pending`, from all subtasks; may be committed already, rule C7), discards what no checkpoint lists,
@@ -118,6 +144,25 @@ pub trait Sink: Send + 'static {
     /// # Errors
     /// Ends the job.
     fn on_file(&mut self, event: FileEvent, files: &mut Files) -> Result<(), OperatorError>;
+}
+
+/// What a sink shows when a job is killed and resumed, provided that the job itself processes exactly once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// Each record that a complete checkpoint covers once, and no other.
+    ExactlyOnce,
+    /// Each record that a complete checkpoint covers, possibly again after a restart, and also some that no checkpoint
+    /// covers yet.
+    AtLeastOnce,
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ExactlyOnce => "exactly-once",
+            Self::AtLeastOnce => "at-least-once",
+        })
+    }
 }
 
 /// Which of its operator's instances this is.

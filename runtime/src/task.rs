@@ -149,7 +149,8 @@ impl Task {
         if self.is_damaged() {
             return Ok(Step::parked(ParkedOn::Mail));
         }
-        self.head.chain().make_room();
+        self.head.chain().make_room(&mut self.cx);
+        self.check_failure()?;
         let did_orders = self.do_orders()? | self.begin_triggered()?;
         self.after_orders()?;
         let waits_for_room = !self.orders.is_empty();

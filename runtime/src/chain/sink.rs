@@ -58,7 +58,12 @@ impl<S: Sink> ChainOps for SinkStage<S> {
         }
     }
 
-    fn make_room(&mut self) {}
+    fn make_room(&mut self, cx: &mut Cx) {
+        let polled = self.sink.as_mut().map_or(Ok(()), |sink| sink.poll(&mut self.files));
+        if let Err(error) = polled {
+            cx.fail(&self.name, error);
+        }
+    }
 
     fn flush(&mut self) {}
 

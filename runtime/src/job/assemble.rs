@@ -91,6 +91,7 @@ where
         actors,
         resumed_from: found.newest.map(|manifest| manifest.id),
         passed_over: found.passed_over,
+        sinks: builder.sinks,
         shared: wiring.shared,
         coordinator: wiring.coordinator.1,
     })

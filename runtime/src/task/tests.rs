@@ -34,7 +34,7 @@ impl ChainOps for Idle {
         true
     }
 
-    fn make_room(&mut self) {}
+    fn make_room(&mut self, _cx: &mut Cx) {}
 
     fn flush(&mut self) {}
 
