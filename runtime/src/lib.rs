@@ -108,6 +108,7 @@ pub mod actor;
 pub mod blocking;
 mod chain;
 mod channel;
+pub mod channel_sink;
 pub mod checkpoint;
 mod coordinator;
 pub mod driver;
@@ -130,10 +131,13 @@ pub mod recovery;
 mod retention;
 pub mod savepoint;
 mod shared;
+#[cfg(any(test, feature = "test-kit"))]
+pub mod sink_kit;
 pub mod stop;
 pub mod storage;
 mod task;
 pub mod word_count;
+pub mod write_sink;
 mod writer;
 
 pub use error::JobError;

@@ -23,6 +23,7 @@ mod keyed;
 mod loading;
 mod memory;
 mod savepoint;
+mod sinks;
 mod stop;
 
 /// Counts from 0 to `end`, some numbers per read.
