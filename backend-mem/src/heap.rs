@@ -35,7 +35,7 @@ pub(crate) use access::Slot;
 pub(crate) use direct::{Direct, Located};
 pub use error::{HeapError, StateId, StateKind};
 pub(crate) use hash::Hasher;
-pub use hash::hash_key;
+pub use hash::{hash_key, key_ends};
 use near::Near;
 #[cfg(feature = "std")]
 pub use rewrite::Rewriting;

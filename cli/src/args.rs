@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use slackwater::word_count::PRE_AGGREGATE;
 
 /// Stream jobs whose state survives a crash exactly once.
 #[derive(Debug, Parser)]
@@ -82,6 +83,9 @@ pub(crate) struct WordcountArgs {
     /// What is written: each word once at the end, or every change.
     #[arg(long, value_enum, default_value_t = EmitArg::Final)]
     pub(crate) emit: EmitArg,
+    /// Words that are counted before they travel, in each subtask; 0 for none. Only where counts are written at the end.
+    #[arg(long, value_name = "WORDS", default_value_t = PRE_AGGREGATE)]
+    pub(crate) bundle: usize,
     /// Completed checkpoints that are kept, 2 to 512.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=512))]
     pub(crate) retain: u16,

@@ -114,6 +114,7 @@ fn options(args: &WordcountArgs, parts: &Path) -> Result<WordCountOptions, Failu
             EmitArg::Final => Emit::Final,
             EmitArg::Updates => Emit::Updates,
         },
+        pre_aggregate: args.bundle,
         ..WordCountOptions::new(parts)
     })
 }

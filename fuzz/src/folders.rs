@@ -78,8 +78,13 @@ impl Start {
         let texts = (0..INPUTS).map(|number| (number.to_string(), TEXT.as_bytes()));
         let inputs = Inputs::in_memory(texts).expect("it is in memory");
         let Self { parallelism, emit, is_lazy } = self;
-        let options =
-            WordCountOptions { parallelism, max_parallelism: 4, emit, ..WordCountOptions::new(OUTPUT) };
+        let options = WordCountOptions {
+            parallelism,
+            max_parallelism: 4,
+            emit,
+            pre_aggregate: 16,
+            ..WordCountOptions::new(OUTPUT)
+        };
         let (builder, _) = word_count(inputs, &options);
         let options = JobOptions {
             interval: Some(Millis(INTERVAL_MS)),

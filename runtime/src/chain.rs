@@ -2,7 +2,7 @@
 
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::KeyGroup;
-use slackwater_core::time::Now;
+use slackwater_core::time::{Millis, Now};
 use slackwater_mem::{Heap, HeapError, Snapshot};
 
 use crate::channel::Mark;
@@ -15,10 +15,12 @@ use crate::record::Record;
 mod held;
 mod keyed;
 mod sink;
+mod transform;
 
 pub(crate) use held::{HeldSink, HeldSinks};
 pub(crate) use keyed::KeyedStage;
 pub(crate) use sink::SinkStage;
+pub(crate) use transform::TransformStage;
 
 /// What all operators of a subtask share while they run.
 #[derive(Debug)]
@@ -109,6 +111,20 @@ pub(crate) trait ChainOps: Send {
     fn on_restored(&mut self, _cx: &mut Cx) -> Result<(), OperatorError> {
         Ok(())
     }
+
+    /// Lets the operators emit what must travel ahead of a barrier, head to tail, a bounded piece per call (rule X9). True
+    /// when all is emitted.
+    fn prepare(&mut self, _cx: &mut Cx) -> bool {
+        true
+    }
+
+    /// The monotonic time at which an operator wants to be called although no record comes.
+    fn next_deadline(&self) -> Option<Millis> {
+        None
+    }
+
+    /// Calls the operators whose time has come; there is room behind.
+    fn on_deadline(&mut self, _cx: &mut Cx) {}
 
     /// Lets the operators emit the rest, head to tail, a bounded piece per call. True when all is emitted.
     fn end_of_data(&mut self, _cx: &mut Cx) -> bool {
@@ -277,6 +293,18 @@ impl<F: Send, O: Record + ?Sized> ChainOps for FlatMapStage<F, O> {
 
     fn on_restored(&mut self, cx: &mut Cx) -> Result<(), OperatorError> {
         self.next.on_restored(cx)
+    }
+
+    fn prepare(&mut self, cx: &mut Cx) -> bool {
+        self.next.prepare(cx)
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        self.next.next_deadline()
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx) {
+        self.next.on_deadline(cx);
     }
 
     fn end_of_data(&mut self, cx: &mut Cx) -> bool {

@@ -1,5 +1,7 @@
 //! A job as a graph: sources, functions, keyed processes and sinks, each with a parallelism.
 
+mod transform;
+
 use std::fmt;
 
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash, subtask_of_key_group};

@@ -47,6 +47,17 @@ pub trait KeyedProcess: Send + 'static {
         context: &mut Context<'_, Self::Out>,
     ) -> Result<(), OperatorError>;
 
+    /// A barrier is about to be sent: emits what must travel ahead of it, a bounded piece per call (rule X9). For a process
+    /// that keeps something outside its states. Waits for no room, so what it keeps has to be bounded; called until it is
+    /// done, and no record comes in between.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn before_barrier(&mut self, context: &mut Context<'_, Self::Out>) -> Result<Rest, OperatorError> {
+        let _nothing = context;
+        Ok(Rest::Done)
+    }
+
     /// No more records follow: emits what is left, a bounded piece per call (about one page of state).
     /// Not called again in a job restored from a checkpoint taken after it was done.
     ///
@@ -58,7 +69,7 @@ pub trait KeyedProcess: Send + 'static {
     }
 }
 
-/// Whether an operator has more to emit at the end.
+/// Whether an operator has more to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Call again.

@@ -8,7 +8,7 @@ use slackwater_core::ids::{Barrier, TaskIndex};
 use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions};
 use slackwater_core::time::Now;
 
-use crate::actor::{Actor, Mailbox, ParkedOn, Signal, Step};
+use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
 use crate::chain::Cx;
 use crate::channel::Mark;
 use crate::error::JobError;
@@ -21,6 +21,7 @@ mod input;
 mod loading;
 mod orders;
 mod parts;
+mod prepare;
 #[cfg(test)]
 mod tests;
 
@@ -84,6 +85,8 @@ pub(crate) struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Machine(SubtaskAction),
+    /// Emit what operators keep back.
+    Prepare,
     /// Pass on that no records follow.
     SendEndOfData {
         is_drained: bool,
@@ -153,6 +156,7 @@ impl Task {
         self.check_failure()?;
         let did_orders = self.do_orders()? | self.begin_triggered()?;
         self.after_orders()?;
+        let did_orders = did_orders | self.serve_deadline()?;
         let waits_for_room = !self.orders.is_empty();
         let flowed = if waits_for_room { None } else { self.flow()? };
         self.pass_requests()?;
@@ -170,7 +174,7 @@ impl Task {
             Some(Flowed::Empty | Flowed::On) => ParkedOn::Input,
             Some(Flowed::Over) => ParkedOn::Mail,
         };
-        Ok(Step::parked(on))
+        Ok(Step::Parked(Parked { deadline: self.operator_deadline(), on }))
     }
 
     fn start(&mut self) -> Result<bool, JobError> {

@@ -3,6 +3,7 @@
 //! A word is a longest run of bytes other than the six of [`is_space`]; any file has words, whatever it holds.
 
 mod count;
+mod counted;
 pub mod plain;
 #[cfg(test)]
 mod tests;
@@ -12,12 +13,14 @@ use slackwater_core::format::page::KEY_LEN_MAX;
 use slackwater_mem::Bytes;
 
 use self::count::Count;
+use self::counted::CountEarly;
 pub use self::totals::Totals;
 use crate::file_sink::{FileSink, FileSinkOptions};
-use crate::graph::JobBuilder;
+use crate::graph::{JobBuilder, Stream};
 use crate::inputs::Inputs;
 use crate::line_source::{LineOptions, LineSource};
 use crate::output::Output;
+use crate::pre_aggregate::PreAggregateOptions;
 
 /// When a word's count is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,11 +43,17 @@ pub struct WordCountOptions {
     pub output: String,
     /// When counts are written.
     pub emit: Emit,
+    /// Words that are counted before they travel, in each subtask that reads; 0 for none. Not where every change of a count
+    /// is written.
+    pub pre_aggregate: usize,
     /// How lines are read. What it says on long lines is overruled: they are cut between words.
     pub lines: LineOptions,
     /// How parts are written.
     pub parts: FileSinkOptions,
 }
+
+/// Words that are counted before they travel, unless somebody says otherwise.
+pub const PRE_AGGREGATE: usize = 32_768;
 
 impl WordCountOptions {
     /// Two subtasks, 128 key groups, final counts into `output`.
@@ -55,6 +64,7 @@ impl WordCountOptions {
             max_parallelism: 128,
             output: output.into(),
             emit: Emit::Final,
+            pre_aggregate: PRE_AGGREGATE,
             lines: LineOptions::default(),
             parts: FileSinkOptions::default(),
         }
@@ -91,12 +101,27 @@ pub fn word_count(inputs: Inputs, options: &WordCountOptions) -> (JobBuilder, To
     let totals = Totals::new(parallelism);
     let slots = totals.clone();
     let mut job = JobBuilder::new("wordcount", options.max_parallelism);
-    job.source("lines", parallelism, move |info| {
-        LineSource::new(inputs.clone(), lines, info.index, info.parallelism)
-    })
-    .flat_map("words", |line: &[u8], out: &mut Output<'_, [u8]>| for_each_word(line, |word| out.emit(word)))
-    .key_by::<Bytes, _>(|word: &[u8]| word)
-    .process("counts", parallelism, move |info| Count::new(emit, slots.slot(info.index)))
-    .sink(sink, move |info| FileSink::new(output.clone(), info, parts));
+    let words = job
+        .source("lines", parallelism, move |info| {
+            LineSource::new(inputs.clone(), lines, info.index, info.parallelism)
+        })
+        .flat_map("words", |line: &[u8], out: &mut Output<'_, [u8]>| {
+            for_each_word(line, |word| out.emit(word));
+        });
+    pre_aggregate(words, options)
+        .key_by::<Bytes, _>(counted::word)
+        .process("counts", parallelism, move |info| Count::new(emit, slots.slot(info.index)))
+        .sink(sink, move |info| FileSink::new(output.clone(), info, parts));
     (job, totals)
+}
+
+/// Counts words before they travel, if that is wanted and nobody wants to see each of them.
+fn pre_aggregate<'j>(words: Stream<'j, [u8]>, options: &WordCountOptions) -> Stream<'j, [u8]> {
+    match (options.emit, options.pre_aggregate) {
+        (Emit::Updates, _) | (Emit::Final, 0) => words,
+        (Emit::Final, keys) => {
+            let options = PreAggregateOptions { keys, ..PreAggregateOptions::default() };
+            words.pre_aggregate("early counts", CountEarly::default(), options)
+        }
+    }
 }

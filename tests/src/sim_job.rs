@@ -402,6 +402,7 @@ impl SimJob {
                 split_len_min: 1024,
                 ..LineOptions::default()
             },
+            pre_aggregate: 16,
             ..WordCountOptions::new(OUTPUT)
         }
     }

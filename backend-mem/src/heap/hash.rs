@@ -35,7 +35,7 @@ fn hash_from(start: u64, key: &[u8]) -> u64 {
         state = mix(state, low, high ^ C);
         rest = behind;
     }
-    let (low, high) = tail(rest);
+    let (low, high) = key_ends(rest);
     fold(mix(state, low, high ^ B) ^ A, C)
 }
 
@@ -45,9 +45,11 @@ fn mix(state: u64, low: u64, high: u64) -> u64 {
     fold(low ^ state, high ^ state.rotate_left(23))
 }
 
-/// The last 0 to 16 bytes as two numbers that overlap where there are fewer than 16.
+/// 0 to 16 bytes as two numbers that overlap where there are fewer than 16: with the length they say all of the bytes. Of
+/// longer strings they say only the ends.
+#[must_use]
 #[inline]
-fn tail(bytes: &[u8]) -> (u64, u64) {
+pub fn key_ends(bytes: &[u8]) -> (u64, u64) {
     if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
     }
@@ -71,7 +73,7 @@ pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     if let (Ok(one), Ok(other)) = (<&[u8; 8]>::try_from(one), <&[u8; 8]>::try_from(other)) {
         return one == other; // The most usual width takes one comparison.
     }
-    if other.len() <= 16 { tail(one) == tail(other) } else { one == other }
+    if other.len() <= 16 { key_ends(one) == key_ends(other) } else { one == other }
 }
 
 #[inline]

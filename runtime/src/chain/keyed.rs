@@ -2,6 +2,7 @@
 
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{MaxParallelism, key_group_of_hash};
+use slackwater_core::time::Millis;
 use slackwater_mem::Codec;
 
 use crate::chain::{ChainOps, Cx, Stage, pass_on};
@@ -58,6 +59,26 @@ impl<P: KeyedProcess, K: Send> ChainOps for KeyedStage<P, K> {
         let heap = cx.heap.as_mut().expect("a subtask with a keyed process has a heap");
         self.process.on_restored(&mut Setup { heap, info: &self.info })?;
         self.next.on_restored(cx)
+    }
+
+    fn prepare(&mut self, cx: &mut Cx) -> bool {
+        match self.process.before_barrier(&mut Context::new(&mut *self.next, cx)) {
+            Ok(Rest::More) => return false,
+            Ok(Rest::Done) => {}
+            Err(error) => {
+                cx.fail(&self.info.operator, error);
+                return false;
+            }
+        }
+        self.next.prepare(cx)
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        self.next.next_deadline()
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx) {
+        self.next.on_deadline(cx);
     }
 
     fn end_of_data(&mut self, cx: &mut Cx) -> bool {

@@ -18,6 +18,7 @@ use crate::graph::JobBuilder;
 use crate::operator::{OperatorError, Sink, Source, SourceStatus};
 use crate::output::Output;
 
+mod bundling;
 mod eager;
 mod keyed;
 mod loading;

@@ -48,6 +48,9 @@ impl Task {
 
     fn send_end(&mut self, is_drained: bool) {
         self.flow = Flow::SendingEnd;
+        if !is_drained {
+            self.orders.push_back(Order::Prepare);
+        }
         self.orders.push_back(Order::SendEndOfData { is_drained });
     }
 

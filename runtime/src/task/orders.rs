@@ -25,6 +25,10 @@ impl Task {
         while let Some(order) = self.orders.front().copied() {
             let is_done = match order {
                 Order::SendEndOfData { is_drained } => self.send_end_of_data(is_drained)?,
+                Order::Prepare | Order::Machine(SubtaskAction::PrepareOperators(_)) => {
+                    did_any = true;
+                    self.prepare()?
+                }
                 Order::Machine(action) => self.act(action)?,
             };
             if !is_done {
@@ -60,7 +64,7 @@ impl Task {
     /// Carries out one action; false if it has to wait for room.
     fn act(&mut self, action: SubtaskAction) -> Result<bool, JobError> {
         match action {
-            // Half-filled batches go out with the barrier.
+            // The one is seen to by the caller, of the other nobody wants to know.
             SubtaskAction::PrepareOperators(_) | SubtaskAction::NotifySubsume(_) => {}
             SubtaskAction::EndData { drain } => self.end_data(drain),
             SubtaskAction::InjectBarrier(barrier) => self.tell_gate(GateEvent::BarrierInjected(barrier))?,

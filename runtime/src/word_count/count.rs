@@ -3,8 +3,8 @@
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_mem::{Bytes, Decode, Plain, ScanCursor, StateError, ValueState};
 
-use super::Emit;
 use super::totals::Slot;
+use super::{Emit, counted};
 use crate::keyed::{Context, KeyedProcess, Rest, Setup};
 use crate::operator::OperatorError;
 use crate::record::{Batch, PackedBytes};
@@ -75,16 +75,17 @@ impl KeyedProcess for Count {
     fn process(
         &mut self,
         word: &[u8],
-        _record: &[u8],
+        record: &[u8],
         context: &mut Context<'_, [u8]>,
     ) -> Result<(), OperatorError> {
+        let (_, count) = counted::split(record);
         let mut now = 0;
-        let counted = self.counts().update(context.heap_mut(), word, |before| {
-            now = before.unwrap_or(0) + 1;
+        let updated = self.counts().update(context.heap_mut(), word, |before| {
+            now = before.unwrap_or(0) + count;
             now
         });
-        counted.map_err(|error: StateError| refused(error))?;
-        self.totals.add(now == 1);
+        updated.map_err(|error: StateError| refused(error))?;
+        self.totals.add(count, now == count);
         if self.emit == Emit::Updates {
             self.line.clear();
             self.line.extend_from_slice(word);

@@ -123,9 +123,11 @@ fn the_output_is_that_of_a_plain_count_however_often_the_job_dies() {
     let text = text(80_000);
     let counts = plain_count(&text);
     let sum: u64 = counts.values().sum();
-    for emit in [Emit::Final, Emit::Updates] {
+    for (emit, pre_aggregate) in [(Emit::Final, 0), (Emit::Final, 8), (Emit::Final, 8192), (Emit::Updates, 8)]
+    {
         for lifetime in [45, 120, u64::MAX] {
             let mut run = Run::new(&text, emit);
+            run.options.pre_aggregate = pre_aggregate;
             let mut resumes = 0;
             loop {
                 assert!(run.attempt < 500, "the job gets on");
@@ -160,6 +162,32 @@ fn another_parallelism_goes_on_where_the_first_one_stood() {
         drive(&mut job.take_actors(), rounds);
     }
     assert_eq!(run.output(), expected(&plain_count(&text), Emit::Updates));
+}
+
+#[test]
+fn a_job_goes_on_with_another_bundle_than_it_began_with() {
+    let text = text(80_000);
+    let mut run = Run::new(&text, Emit::Final);
+    for (pre_aggregate, rounds) in [(8, 40), (0, 40), (8192, 40), (0, u64::MAX)] {
+        run.options.pre_aggregate = pre_aggregate;
+        let (mut job, _) = run.assemble().unwrap();
+        drive(&mut job.take_actors(), rounds);
+    }
+    assert_eq!(run.output(), expected(&plain_count(&text), Emit::Final));
+}
+
+#[test]
+fn words_that_are_counted_early_are_fewer_records() {
+    let text = text(80_000);
+    let records = [0, 8192].map(|pre_aggregate| {
+        let mut run = Run::new(&text, Emit::Final);
+        run.options.pre_aggregate = pre_aggregate;
+        let (mut job, _) = run.assemble().unwrap();
+        assert!(drive(&mut job.take_actors(), u64::MAX));
+        job.report().unwrap().records
+    });
+    assert_eq!(records[0], plain_count(&text).values().sum::<u64>());
+    assert!(records[1] < records[0] * 2 / 3, "{records:?}");
 }
 
 #[test]

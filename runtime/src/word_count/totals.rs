@@ -54,10 +54,10 @@ impl Slot {
         self.publish();
     }
 
-    /// Counts one word.
+    /// Counts a word that has occurred `count` times.
     #[inline]
-    pub(super) fn add(&mut self, is_new: bool) {
-        self.words += 1;
+    pub(super) fn add(&mut self, count: u64, is_new: bool) {
+        self.words += count;
         self.distinct += u64::from(is_new);
         self.publish();
     }

@@ -9,7 +9,7 @@ use slackwater::blocking::Blocking;
 use slackwater::driver::Clock;
 use slackwater::files::BlockingFiles;
 use slackwater::inputs::Inputs;
-use slackwater::word_count::{WordCountOptions, word_count};
+use slackwater::word_count::{PRE_AGGREGATE, WordCountOptions, word_count};
 use slackwater::{Job, JobOptions};
 use slackwater_benches::Failed;
 use slackwater_benches::stopwatch::Stopwatch;
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Subtasks that read, and subtasks that count
     #[arg(long, default_value_t = 2)]
     parallelism: u16,
+    /// Words that each reading subtask counts before they travel; 0: none
+    #[arg(long, value_name = "WORDS", default_value_t = PRE_AGGREGATE)]
+    bundle: usize,
     #[command(flatten)]
     target: Target,
 }
@@ -67,9 +70,13 @@ impl OnDisk for WordCount<'_> {
 
     /// The time is all that a user waits for: from the inputs being looked at to the output being committed.
     fn run<D: Disk<Frozen = FrozenRun> + Send + 'static>(self, mut disk: D) -> Result<Counted, Failed> {
-        let Arguments { input, interval_ms, parallelism, .. } = self.arguments;
+        let Arguments { input, interval_ms, parallelism, bundle, .. } = self.arguments;
         Blocking::new(&mut disk).create_folder(OUTPUT)?;
-        let options = WordCountOptions { parallelism: *parallelism, ..WordCountOptions::new(OUTPUT) };
+        let options = WordCountOptions {
+            parallelism: *parallelism,
+            pre_aggregate: *bundle,
+            ..WordCountOptions::new(OUTPUT)
+        };
         let interval = Some(Millis(*interval_ms)).filter(|interval| interval.0 > 0);
         let (clock, stopwatch) = (Clock::start(), Stopwatch::start());
         let (builder, totals) = word_count(Inputs::files([input.clone()])?, &options);
@@ -86,13 +93,14 @@ mod tests {
 
     use slackwater_benches::storage::Storage;
 
-    use super::{Arguments, WordCount, print};
+    use super::{Arguments, PRE_AGGREGATE, WordCount, print};
     use crate::Target;
     use crate::lines::Lines;
 
     fn arguments(input: &std::path::Path, storage: Storage) -> Arguments {
         let target = Target { storage, dir: None };
-        Arguments { input: input.to_owned(), interval_ms: 0, parallelism: 2, target }
+        let (input, bundle) = (input.to_owned(), PRE_AGGREGATE);
+        Arguments { input, interval_ms: 0, parallelism: 2, bundle, target }
     }
 
     fn text() -> tempfile::NamedTempFile {
