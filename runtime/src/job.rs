@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use slackwater_core::durable::Disk;
-use slackwater_core::ids::CheckpointId;
+use slackwater_core::ids::{CheckpointId, Guarantee};
 use slackwater_core::retained::RetentionPolicy;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
@@ -20,6 +20,7 @@ use crate::savepoint::{Controller, RestoreFrom};
 use crate::shared::{Observer, Shared};
 
 mod assemble;
+mod mode;
 mod restore;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,16 @@ pub struct JobOptions {
     pub min_pause: Millis,
     /// How many checkpoints may be under way at the same time.
     pub max_concurrent: u16,
+    /// What the output promises when the job starts again: that every record counts once, or that every one counts, and
+    /// some twice. At-least-once never holds a channel back (Flink: `execution.checkpointing.mode`).
+    pub mode: Guarantee,
+    /// Whether barriers may overtake records, which then become part of the checkpoint: it completes in the time of its
+    /// writes however slow a sink is, and is larger. Only exactly-once, and only one checkpoint at a time; savepoints are
+    /// always aligned (Flink: `execution.checkpointing.unaligned.enabled`).
+    pub unaligned: bool,
+    /// If so, how old a checkpoint must be before its barriers overtake; zero: at once (Flink:
+    /// `execution.checkpointing.aligned-checkpoint-timeout`).
+    pub aligned_checkpoint_timeout: Millis,
     /// How many checkpoints in a row may fail before the job does.
     pub tolerable_failures: u32,
     /// How many completed checkpoints are kept, at least 2 and at most 512.
@@ -68,7 +79,8 @@ pub struct JobOptions {
 }
 
 impl JobOptions {
-    /// A checkpoint every second, three kept, at most 1 GiB of state, no failure tolerated; the attempt as seed.
+    /// An aligned checkpoint every second, exactly once, three kept, at most 1 GiB of state, no failure tolerated; the attempt
+    /// as seed.
     #[must_use]
     pub const fn new(attempt: u64) -> Self {
         Self {
@@ -79,6 +91,9 @@ impl JobOptions {
             timeout: Millis(600_000),
             min_pause: Millis(0),
             max_concurrent: 1,
+            mode: Guarantee::ExactlyOnce,
+            unaligned: false,
+            aligned_checkpoint_timeout: Millis(0),
             tolerable_failures: 0,
             retained: 3,
             on_cancellation: OnCancellation::Keep,

@@ -50,6 +50,8 @@ pub(crate) struct TaskParts {
     pub(crate) is_drained: bool,
     /// What of its state has yet to come.
     pub(crate) loading: Option<Loading>,
+    /// How it treats its channels.
+    pub(crate) gate: GateOptions,
 }
 
 /// A subtask.
@@ -114,7 +116,7 @@ impl Task {
     pub(crate) fn new(parts: TaskParts) -> Result<Self, JobError> {
         let channels = parts.head.channels();
         let count = u16::try_from(channels).unwrap_or(u16::MAX);
-        let gate = Gate::new(count, GateOptions::ALIGNED);
+        let gate = Gate::new(count, parts.gate);
         let gate = gate.map_err(|_| JobError::CapacityExceeded {
             what: "channels of one subtask",
             wanted: channels,

@@ -14,7 +14,7 @@ use slackwater::savepoint::{RestoreFrom, RestoreMode};
 use slackwater::stop::StopMode;
 use slackwater::word_count::plain::plain_count;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
-use slackwater::{Compression, Job, JobError, JobOptions, Progress};
+use slackwater::{Compression, Guarantee, Job, JobError, JobOptions, Progress};
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
@@ -52,6 +52,7 @@ pub struct SimJob {
     /// Restored state comes while records flow already.
     is_lazy: bool,
     compression: Compression,
+    modes: Modes,
     /// Every start has a number of its own, over all disks that follow from each other.
     starts: u64,
     folder: String,
@@ -60,6 +61,17 @@ pub struct SimJob {
     tolerable_failures: u32,
     savepoint: Option<Saving>,
     restore_from: Option<RestoreFrom>,
+}
+
+/// How barriers pass records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// What the output promises.
+    pub mode: Guarantee,
+    /// Whether barriers may overtake.
+    pub unaligned: bool,
+    /// If so, when.
+    pub aligned_checkpoint_timeout: Millis,
 }
 
 /// A savepoint that a run takes.
@@ -125,6 +137,7 @@ impl SimJob {
             is_small: false,
             is_lazy: false,
             compression: Compression::None,
+            modes: Modes::default(),
             starts: 0,
             folder: String::new(),
             interval: Some(Millis(10)),
@@ -175,6 +188,12 @@ impl SimJob {
     #[must_use]
     pub fn compressed(self, compression: Compression) -> Self {
         Self { compression, ..self }
+    }
+
+    /// With barriers that pass records so.
+    #[must_use]
+    pub fn in_modes(self, modes: Modes) -> Self {
+        Self { modes, ..self }
     }
 
     /// Goes on after so many failed checkpoints in a row.
@@ -368,7 +387,7 @@ impl SimJob {
         let expected = plain_count(&self.text).into_iter().map(|(word, count)| (word, self.lines_of(count)));
         for (word, want) in expected {
             let got = counts.remove(&word).unwrap_or_default();
-            if got != want {
+            if !self.is_expected(&got, &want) {
                 return Err(format!(
                     "{}: counts {got:?} instead of {want:?}",
                     String::from_utf8_lossy(&word)
@@ -378,6 +397,17 @@ impl SimJob {
         match counts.into_iter().next() {
             Some((word, _)) => Err(format!("{} is not in the text", String::from_utf8_lossy(&word))),
             None => Ok(()),
+        }
+    }
+
+    /// At least once: each count is there, or a higher one for it.
+    fn is_expected(&self, got: &[u64], want: &[u64]) -> bool {
+        match self.modes.mode {
+            Guarantee::ExactlyOnce => got == want,
+            Guarantee::AtLeastOnce => {
+                got.len() >= want.len()
+                    && got.iter().rev().zip(want.iter().rev()).all(|(got, want)| got >= want)
+            }
         }
     }
 
@@ -420,6 +450,9 @@ impl SimJob {
             folder: self.folder.clone(),
             tolerable_failures: self.tolerable_failures,
             compression: self.compression,
+            mode: self.modes.mode,
+            unaligned: self.modes.unaligned,
+            aligned_checkpoint_timeout: self.modes.aligned_checkpoint_timeout,
             lazy_restore: self.is_lazy,
             restore_from: self.restore_from.clone(),
             ..if self.is_small { small } else { JobOptions { memory_limit_bytes: 8 << 20, ..default } }

@@ -59,6 +59,7 @@ where
     D: Disk<Frozen = FrozenRun> + Send + 'static,
 {
     let max_parallelism = builder.validate()?;
+    options.check_modes()?;
     check_compression(options.compression)
         .map_err(|unsupported| JobError::InvalidJob { what: unsupported.to_string() })?;
     let folder = paths::join(&options.folder, &builder.name);
@@ -300,6 +301,7 @@ impl Wiring {
                 shared: self.shared.clone(),
                 is_drained: subtask.is_drained,
                 loading: subtask.loading,
+                gate: options.gate(),
             })?));
         }
         actors.push(Box::new(coordinator));
@@ -338,6 +340,7 @@ impl Wiring {
                 timeout: options.timeout,
                 min_pause: options.min_pause,
                 max_concurrent: options.max_concurrent,
+                alignment: options.alignment(),
                 tolerable_failures: options.tolerable_failures,
                 seed: options.attempt,
                 ..CoordinatorOptions::default()

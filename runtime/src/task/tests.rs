@@ -69,6 +69,7 @@ fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
         shared: Shared::default(),
         is_drained: false,
         loading: None,
+        gate: GateOptions::ALIGNED,
     })
     .unwrap();
     for id in [1, 2, 3].map(CheckpointId) {
