@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use slackwater::word_count::PRE_AGGREGATE;
 
+use crate::modes::ModeArgs;
+
 /// Stream jobs whose state survives a crash exactly once.
 #[derive(Debug, Parser)]
 #[command(name = "slackwater", version, about, arg_required_else_help = true)]
@@ -49,6 +51,8 @@ pub(crate) struct DemoArgs {
     /// Time between two checkpoints.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub(crate) interval: Duration,
+    #[command(flatten)]
+    pub(crate) modes: ModeArgs,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -68,6 +72,8 @@ pub(crate) struct WordcountArgs {
     /// Time between two checkpoints, such as 200ms, 1s or 2min.
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) interval: Duration,
+    #[command(flatten)]
+    pub(crate) modes: ModeArgs,
     /// Subtasks of each operator.
     #[arg(long, default_value_t = 2)]
     pub(crate) parallelism: u16,
@@ -165,7 +171,7 @@ impl EmitArg {
 }
 
 /// Reads a span of time: a whole number with a unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let wrong = || format!("\"{text}\" is not a span of time: write it like 200ms, 1s or 2min");

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::args::{DemoArgs, EmitArg};
 use crate::failure::Failure;
 use crate::output;
+use check::Found;
 use child::{End, Run};
 use text::Random;
 
@@ -37,6 +38,7 @@ struct Tally {
 
 /// Runs the demo. True if the output was exact every time.
 pub(crate) fn run(args: &DemoArgs) -> Result<bool, Failure> {
+    args.modes.check()?;
     let seed = args.seed.unwrap_or_else(|| slackwater::driver::Clock::start().now().wall.0);
     let folder = tempfile::Builder::new()
         .prefix("slackwater-demo-")
@@ -48,15 +50,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<bool, Failure> {
     let expected = check::plain_count(&input)?;
     let mut random = Random::new(seed);
     let mut tally = Tally::default();
-    let mut wrong = None;
-    while tally.rounds == 0 || (tally.kills < args.kills && wrong.is_none()) {
+    let mut found = Found::default();
+    while tally.rounds == 0 || (tally.kills < args.kills && found.is_as_promised(args)) {
         tally.rounds += 1;
         let place = folder.path().join(format!("round-{}", tally.rounds));
         round(args, &input, &place, &mut random, &mut tally)?;
-        wrong = check::compare(&place.join("output"), &expected, args.emit)?;
+        found = check::compare(&place.join("output"), &expected, args.emit)?;
     }
-    report(args, seed, input_bytes, &expected, &tally, wrong.as_deref());
-    Ok(wrong.is_none())
+    report(args, seed, input_bytes, &expected, &tally, &found);
+    Ok(found.is_as_promised(args))
 }
 
 fn input(args: &DemoArgs, folder: &Path, seed: u64) -> Result<PathBuf, Failure> {
@@ -128,7 +130,7 @@ fn report(
     input_bytes: u64,
     expected: &check::Counts,
     tally: &Tally,
-    wrong: Option<&str>,
+    found: &Found,
 ) {
     let words: u64 = expected.values().sum();
     if args.json {
@@ -137,8 +139,9 @@ fn report(
             "resumes": tally.resumes,
             "resumes_without_checkpoint": tally.resumed_without_checkpoint,
             "kills_during_checkpoint": tally.kills_during_checkpoint,
-            "exact": wrong.is_none(),
-            "difference": wrong,
+            "exact": found.difference().is_none(),
+            "complete": found.lost.is_none(),
+            "difference": found.difference(),
             "words": words,
             "distinct": expected.len(),
             "checkpoints_completed": tally.checkpoints_completed,
@@ -147,12 +150,16 @@ fn report(
             "input_bytes": input_bytes,
             "rounds": tally.rounds,
             "emit": args.emit.name(),
+            "mode": args.modes.name(),
             "seed": seed,
         }));
         return;
     }
-    let verdict =
-        wrong.map_or_else(|| "equal to a plain count".to_owned(), |wrong| format!("WRONG: {wrong}"));
+    let verdict = match found.difference() {
+        None => "equal to a plain count".to_owned(),
+        Some(surplus) if found.is_as_promised(args) => format!("nothing missing; {surplus}"),
+        Some(wrong) => format!("WRONG: {wrong}"),
+    };
     let emitted = match args.emit {
         EmitArg::Final => "each word once",
         EmitArg::Updates => "every change once",
@@ -168,6 +175,7 @@ fn report(
         ("read again after resumes", output::bytes(tally.bytes_replayed)),
         ("  at most, after one resume", output::bytes(tally.longest_replay_bytes)),
         ("rounds", tally.rounds.to_string()),
+        ("mode", args.modes.describe()),
         ("output", format!("{emitted}: {verdict}")),
         ("seed", seed.to_string()),
     ]);

@@ -36,6 +36,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// Counts the words. Never false: a count is right, or there is an error.
 pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let clock = Clock::start();
+    args.modes.check()?;
     folders::refuse_other_job(&args.dir)?;
     let inputs = Inputs::files(args.inputs.iter().cloned())
         .map_err(|error| Failure::environment(error.to_string()))?;
@@ -126,7 +127,7 @@ fn attempt(clock: &Clock) -> u64 {
 
 fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
     let attempt = attempt(clock);
-    JobOptions {
+    let options = JobOptions {
         // Keyed by the system's random numbers.
         hash_seed: RandomState::new().hash_one(attempt),
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
@@ -138,7 +139,8 @@ fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
             CompressionArg::Zstd => Compression::Zstd,
         },
         ..JobOptions::new(attempt)
-    }
+    };
+    args.modes.applied_to(options)
 }
 
 const fn kind(storage: StorageArg) -> StorageKind {

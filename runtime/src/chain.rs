@@ -1,6 +1,6 @@
 //! Operators chained inside a subtask: a record passes from one to the next by a call.
 
-use slackwater_core::ids::CheckpointId;
+use slackwater_core::ids::{Barrier, CheckpointId};
 use slackwater_core::key_group::KeyGroup;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::{Heap, HeapError, Snapshot};
@@ -99,11 +99,22 @@ pub(crate) trait ChainOps: Send {
     /// Sends a mark on every output, behind all records. False: call again when there is more room.
     fn send(&mut self, mark: Mark) -> bool;
 
+    /// Lets a barrier that lies in the outputs overtake the records before it.
+    fn overtake(&mut self, _barrier: Barrier) {}
+
     /// Sends a cancel marker on every output.
     fn cancel(&mut self, id: CheckpointId);
 
     /// Prepares the operators of subtask `info`, head to tail. Restored state is in the heap already.
     fn open(&mut self, _info: &SubtaskInfo, _cx: &mut Cx) -> Result<(), OperatorError> {
+        Ok(())
+    }
+
+    /// Sends again what was in flight to the next vertex at the restored checkpoint, before anything else is sent.
+    ///
+    /// # Errors
+    /// It cannot be read, or not be given to so many subtasks.
+    fn replay(&mut self, _states: &RestoredStates<'_>, _info: &SubtaskInfo) -> Result<(), OperatorError> {
         Ok(())
     }
 
@@ -194,8 +205,18 @@ macro_rules! pass_on {
         fn send(&mut self, mark: crate::channel::Mark) -> bool {
             self.next.send(mark)
         }
+        fn overtake(&mut self, barrier: slackwater_core::ids::Barrier) {
+            self.next.overtake(barrier);
+        }
         fn cancel(&mut self, id: CheckpointId) {
             self.next.cancel(id);
+        }
+        fn replay(
+            &mut self,
+            states: &crate::checkpoint::RestoredStates<'_>,
+            info: &crate::operator::SubtaskInfo,
+        ) -> Result<(), OperatorError> {
+            self.next.replay(states, info)
         }
         fn snapshot(
             &mut self,

@@ -11,7 +11,7 @@ use crate::record::Record;
 /// Slots of a queue: bound, overdraft for marks, one reserved for a half-filled batch.
 const SLOTS: usize = 16;
 /// Batches in a queue from which on no record may start.
-const BOUND: usize = 8;
+pub(crate) const BOUND: usize = 8;
 
 /// What lies in a queue.
 #[derive(Debug)]

@@ -128,7 +128,6 @@ impl<'m> RestoredStates<'m> {
     }
 
     /// What was in flight to each old subtask of a vertex, in their order.
-    #[expect(dead_code, reason = "no mode of a job replays records yet")]
     pub(crate) fn in_flight(&self, vertex: &str) -> &'m [InFlight] {
         let vertices = self.manifest.map_or(&[][..], |manifest| &manifest.vertices);
         let at = vertices.iter().position(|stored| stored.name == vertex);

@@ -1,11 +1,19 @@
 //! The end of a chain that sends records to the subtasks of the next vertex.
 
-use slackwater_core::ids::CheckpointId;
-use slackwater_core::queue::{Control, Full};
+use slackwater_core::assign::ChannelMapping;
+use slackwater_core::ids::{Barrier, CheckpointId};
+use slackwater_core::queue::{Control, Full, Position};
 
 use crate::chain::{ChainOps, Cx, Stage};
 use crate::channel::{Item, Mark, Sender};
-use crate::record::{Batch, Record};
+use crate::checkpoint::RestoredStates;
+use crate::operator::{OperatorError, SubtaskInfo};
+use crate::record::{Batch, Record, RecordCodec};
+
+mod overtaking;
+mod replay;
+#[cfg(test)]
+mod tests;
 
 /// Bytes from which on a batch is sent.
 const BATCH_TARGET: usize = 32 << 10;
@@ -29,6 +37,23 @@ impl<R: ?Sized> Partition<R> for RoundRobin {
     }
 }
 
+/// Where records go, and what that means for those in flight.
+#[derive(Debug)]
+pub(crate) struct Edge<R: ?Sized> {
+    /// Name of the vertex that receives.
+    pub(crate) receiver: String,
+    /// How records in flight find its subtasks after a restore.
+    pub(crate) mapping: ChannelMapping,
+    /// How they are written into checkpoints. Without one nothing overtakes here.
+    pub(crate) codec: Option<RecordCodec<R>>,
+}
+
+impl<R: ?Sized> Clone for Edge<R> {
+    fn clone(&self) -> Self {
+        Self { receiver: self.receiver.clone(), mapping: self.mapping, codec: self.codec }
+    }
+}
+
 /// Batches on their way to the subtasks of the next vertex.
 ///
 /// A record always finds room in the growing batch of its output. A batch that has reached its target and
@@ -37,6 +62,9 @@ pub(crate) struct Exchange<R: Record + ?Sized, P> {
     outputs: Vec<Outgoing<R>>,
     partition: P,
     is_full: bool,
+    edge: Edge<R>,
+    /// No records follow.
+    has_ended: bool,
 }
 
 struct Outgoing<R: Record + ?Sized> {
@@ -44,24 +72,30 @@ struct Outgoing<R: Record + ?Sized> {
     growing: R::Batch,
     /// The mark on its way has been pushed here.
     is_marked: bool,
+    /// What had to precede a barrier lies beyond the bound: no record may start until all are within it.
+    is_beyond: bool,
+    /// The last barrier that lies in the queue and may overtake, and its place.
+    barrier: Option<(Barrier, Position)>,
 }
 
 impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
-    pub(crate) fn new(senders: Vec<Sender<R>>, partition: P) -> Self {
+    pub(crate) fn new(senders: Vec<Sender<R>>, partition: P, edge: Edge<R>) -> Self {
         let outputs = senders.into_iter().map(|sender| Outgoing {
             sender,
             growing: R::Batch::default(),
             is_marked: false,
+            is_beyond: false,
+            barrier: None,
         });
-        Self { outputs: outputs.collect(), partition, is_full: false }
+        Self { outputs: outputs.collect(), partition, is_full: false, edge, has_ended: false }
     }
 
-    /// Pushes full batches as far as there is room.
+    /// Pushes full batches as far as there is room, and finds out whether a record may start.
     fn push_full(&mut self) {
         if self.is_full {
             self.is_full = false;
-            for output in self.outputs.iter_mut().filter(|output| output.growing.size() >= BATCH_TARGET) {
-                self.is_full |= !output.push();
+            for output in &mut self.outputs {
+                self.is_full |= output.is_stuck();
             }
         }
     }
@@ -78,18 +112,32 @@ impl<R: Record + ?Sized> Outgoing<R> {
         self.after(pushed)
     }
 
-    /// Pushes the growing batch, into the reserved slot if need be, and the mark behind it.
-    fn push_mark(&mut self, mark: Mark) -> bool {
-        if !self.growing.is_empty() {
-            let batch = std::mem::take(&mut self.growing);
-            let pushed = self.sender.producer.push_reserved(Item::Records(batch));
-            if !self.after(pushed) {
-                return false;
-            }
+    /// Pushes the growing batch, into the reserved slot if need be.
+    fn push_rest(&mut self) -> bool {
+        if self.growing.is_empty() {
+            return true;
         }
+        let batch = std::mem::take(&mut self.growing);
+        let pushed = self.sender.producer.push_reserved(Item::Records(batch));
+        let is_done = self.after(pushed);
+        self.is_beyond = !self.sender.producer.has_room();
+        is_done
+    }
+
+    /// Pushes the growing batch and the mark behind it. Gives the mark's place.
+    fn push_mark(&mut self, mark: Mark) -> Option<Position> {
+        if !self.push_rest() {
+            return None;
+        }
+        let at = self.sender.producer.position();
         let pushed = self.sender.producer.push_overdraft(Item::Mark(mark));
-        self.is_marked = self.after(pushed);
-        self.is_marked
+        self.after(pushed).then_some(at)
+    }
+
+    /// Whether a record may not start for what lies here.
+    fn is_stuck(&mut self) -> bool {
+        self.is_beyond = self.is_beyond && !self.sender.producer.has_room();
+        self.is_beyond || self.growing.size() >= BATCH_TARGET && !self.push()
     }
 
     fn after<T>(&mut self, pushed: Result<T, Full<Item<R::Batch>>>) -> bool {
@@ -137,22 +185,32 @@ impl<R: Record + ?Sized, P: Partition<R>> ChainOps for Exchange<R, P> {
     }
 
     fn send(&mut self, mark: Mark) -> bool {
+        let mark = self.in_form(mark);
         let mut done = true;
         for output in self.outputs.iter_mut().filter(|output| !output.is_marked) {
-            done &= output.push_mark(mark);
+            output.is_marked = output.send(mark);
+            done &= output.is_marked;
         }
         if done {
             self.outputs.iter_mut().for_each(|output| output.is_marked = false);
-            self.is_full = false;
+            self.is_full = self.outputs.iter().any(|output| output.is_beyond);
+            self.has_ended |= matches!(mark, Mark::EndOfData { .. });
         }
         done
     }
 
+    fn overtake(&mut self, barrier: Barrier) {
+        self.outputs.iter_mut().for_each(|output| output.overtake(barrier));
+    }
+
     fn cancel(&mut self, id: CheckpointId) {
         for output in &mut self.outputs {
-            output.sender.producer.publish(Control { cancelled: Some(id), ..Control::default() });
-            output.sender.receiver.wake();
+            output.publish(Control { cancelled: Some(id), ..Control::default() });
         }
+    }
+
+    fn replay(&mut self, states: &RestoredStates<'_>, info: &SubtaskInfo) -> Result<(), OperatorError> {
+        self.send_again(states, info)
     }
 }
 

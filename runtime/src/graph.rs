@@ -4,19 +4,20 @@ mod transform;
 
 use std::fmt;
 
+use slackwater_core::edge::Partitioner;
 use slackwater_core::key_group::{KeyGroup, MaxParallelism, key_group_of_hash, subtask_of_key_group};
-use slackwater_mem::Codec;
+use slackwater_mem::{Codec, Decode};
 
 use crate::actor::Signal;
 use crate::chain::{FlatMapStage, KeyedStage, SinkStage, Stage};
 use crate::channel::{Receiver, Sender, channel};
 use crate::error::JobError;
-use crate::exchange::{Exchange, Partition, RoundRobin};
+use crate::exchange::{Edge, Exchange, Partition, RoundRobin};
 use crate::head::{Head, InputHead, SourceHead};
 use crate::keyed::KeyedProcess;
 use crate::operator::{Guarantee, Sink, Source, SubtaskInfo};
 use crate::output::Output;
-use crate::record::Record;
+use crate::record::{Record, RecordCodec};
 
 /// Makes the head of one subtask.
 type BuildHead = Box<dyn FnMut(&SubtaskInfo) -> Box<dyn Head> + Send>;
@@ -77,7 +78,7 @@ impl JobBuilder {
         let name = vertex.name().to_owned();
         let build: Build<S::Out> =
             Box::new(move |info, next| Box::new(SourceHead::new(name.clone(), make(info), next)));
-        Stream { job: self, vertex, build }
+        Stream::new(self, vertex, build)
     }
 
     /// The name of the job.
@@ -174,9 +175,21 @@ pub struct Stream<'j, R: Record + ?Sized> {
     job: &'j mut JobBuilder,
     vertex: OpenVertex,
     build: Build<R>,
+    codec: Option<RecordCodec<R>>,
 }
 
 impl<'j, R: Record + ?Sized> Stream<'j, R> {
+    fn new(job: &'j mut JobBuilder, vertex: OpenVertex, build: Build<R>) -> Self {
+        Self { job, vertex, build, codec: R::codec() }
+    }
+
+    /// Says how records that a barrier overtakes are written into an unaligned checkpoint. Byte strings need not say it.
+    /// A stream of other records that does not keeps its barriers in their places, and with them checkpoints wait for a
+    /// slow operator behind it.
+    pub fn codec<C: Decode<Item = R>>(self) -> Self {
+        Self { codec: Some(RecordCodec::of::<C>()), ..self }
+    }
+
     /// Chains a function that makes any number of records of each.
     pub fn flat_map<O: Record + ?Sized>(
         mut self,
@@ -188,7 +201,7 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
         let build: Build<O> = Box::new(move |info, next| {
             before(info, Box::new(FlatMapStage { function: function.clone(), next }))
         });
-        Stream { job: self.job, vertex: self.vertex, build }
+        Stream::new(self.job, self.vertex, build)
     }
 
     /// Says what the key of a record is, and by which codec keys are told apart.
@@ -202,11 +215,12 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
     /// Spreads the records evenly over `parallelism` subtasks, in which the following operators run.
     pub fn rebalance(self, name: impl Into<String>, parallelism: u16) -> Self {
         let vertex = OpenVertex::new(name.into(), parallelism);
-        let (job, mut inputs) = self.connect(&vertex, |_| RoundRobin::default());
+        let codec = self.codec;
+        let (job, mut inputs) = self.connect(&vertex, Partitioner::Rebalance, |_| RoundRobin::default());
         let build: Build<R> = Box::new(move |info, next| {
-            Box::new(InputHead::new(std::mem::take(&mut inputs[usize::from(info.index)]), next))
+            Box::new(InputHead::new(std::mem::take(&mut inputs[usize::from(info.index)]), codec, next))
         });
-        Stream { job, vertex, build }
+        Self { codec, ..Stream::new(job, vertex, build) }
     }
 
     /// Ends the stream in a sink, chained; `make` makes the instance of each subtask.
@@ -232,6 +246,7 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
     fn connect<P: Partition<R> + 'static>(
         self,
         next: &OpenVertex,
+        partitioner: Partitioner,
         mut partition: impl FnMut(usize) -> P + Send + 'static,
     ) -> (&'j mut JobBuilder, Vec<Vec<Receiver<R>>>) {
         let mut inputs: Vec<Vec<Receiver<R>>> = next.signals.iter().map(|_| Vec::new()).collect();
@@ -250,10 +265,12 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
             });
             outputs.push(channels.collect());
         }
+        let mapping = partitioner.receiver_mapping();
+        let edge = Edge { receiver: next.name().to_owned(), mapping, codec: self.codec };
         let vertex = self.vertex.close(self.build, move |info| {
             let senders = std::mem::take(&mut outputs[usize::from(info.index)]);
             let partition = partition(senders.len());
-            Box::new(Exchange::new(senders, partition))
+            Box::new(Exchange::new(senders, partition, edge.clone()))
         });
         self.job.vertices.push(vertex);
         (self.job, inputs)
@@ -293,12 +310,14 @@ where
         let by_key = key.clone();
         let max = self.stream.job.max_parallelism;
         let partition = move |outputs| ByKey::<C, K>::new(by_key.clone(), max, outputs);
-        let (job, mut inputs) = self.stream.connect(&vertex, partition);
+        let codec = self.stream.codec;
+        let (job, mut inputs) = self.stream.connect(&vertex, Partitioner::KeyGroup, partition);
         let build: Build<P::Out> = Box::new(move |info, next| {
             let stage = KeyedStage::new(info, make(info), key.clone(), next);
-            Box::new(InputHead::new(std::mem::take(&mut inputs[usize::from(info.index)]), Box::new(stage)))
+            let inputs = std::mem::take(&mut inputs[usize::from(info.index)]);
+            Box::new(InputHead::new(inputs, codec, Box::new(stage)))
         });
-        Stream { job, vertex, build }
+        Stream::new(job, vertex, build)
     }
 }
 

@@ -2,22 +2,24 @@
 
 use slackwater_core::gate::ChannelSet;
 use slackwater_core::ids::{ChannelIndex, CheckpointId};
+use slackwater_core::queue::{Control, Position};
+use slackwater_mem::Unencodable;
 
 use crate::chain::{ChainOps, Cx, Emit, Stage};
-use crate::channel::{Item, Mark, Receiver};
+use crate::channel::Mark;
 use crate::checkpoint::{InlineState, Redistribution, RestoredStates};
 use crate::operator::{OperatorError, Source, SourceStatus, SubtaskInfo};
 use crate::output::Output;
-use crate::record::{Batch, Record};
+
+mod input;
+
+pub(crate) use input::InputHead;
 
 /// Words of a set of channels: 1024 of them.
 pub(crate) const CHANNEL_WORDS: usize = 32;
 
 /// Name of the state that holds a source's splits.
 const SPLITS: &str = "splits";
-
-/// Room and memory are looked for once in so many records; growing batches take what these few emit.
-const ROOM_CHECK: usize = 8;
 
 /// A source or channels, and the chain behind.
 pub(crate) trait Head: Send {
@@ -35,7 +37,7 @@ pub(crate) trait Head: Send {
     /// The states that go into the manifest, tail to head (rule X11).
     fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx);
 
-    /// Bytes that the source has read in this run.
+    /// Bytes that the source has read in this run, or that batches of the channels took.
     fn bytes_read(&self) -> u64 {
         0
     }
@@ -43,6 +45,11 @@ pub(crate) trait Head: Send {
     /// Bytes that earlier runs had read before the restored checkpoint.
     fn bytes_restored(&self) -> u64 {
         0
+    }
+
+    /// The channels; none in front of a source.
+    fn inputs(&mut self) -> Option<&mut dyn Inputs> {
+        None
     }
 
     /// The chain.
@@ -60,10 +67,44 @@ pub(crate) enum Poll {
     NoRoom,
     /// The source has ended, with this many records.
     Ended(u64),
-    /// A mark was taken from a channel.
-    Marked(ChannelIndex, Mark),
-    /// A cancel marker was taken from a channel.
-    Cancelled(ChannelIndex, CheckpointId),
+    /// A mark was taken from its place in a channel.
+    Marked(ChannelIndex, Mark, Position),
+    /// Something overtakes what lies in a channel.
+    Control(ChannelIndex, Control),
+    /// What lies next in a channel has to be reported before it is taken.
+    Unreported(ChannelIndex),
+}
+
+/// The channels of a head, as capture sees them: places in queues (see [`slackwater_core::channel_state`]). The index of a
+/// channel is that of the subtask that sends on it.
+pub(crate) trait Inputs {
+    /// From now on barriers may overtake records.
+    fn watch(&mut self);
+
+    /// The end of the queue, and what was published before.
+    fn look(&mut self, channel: ChannelIndex) -> (Position, Option<Control>);
+
+    /// Place of the oldest item that is not processed to its end.
+    fn first(&self, channel: ChannelIndex) -> Position;
+
+    /// Place of the item that is taken next.
+    fn next_item(&self, channel: ChannelIndex) -> Position;
+
+    /// Where the barrier of a checkpoint lies, if it lies before `end`. Looks at every item.
+    fn find_barrier(&mut self, channel: ChannelIndex, id: CheckpointId, end: Position) -> Option<Position>;
+
+    /// Takes nothing from there on before it was reported.
+    fn limit(&mut self, channel: ChannelIndex, limit: Option<Position>);
+
+    /// The records between two places that are not processed yet, batch by batch.
+    ///
+    /// # Errors
+    /// One has no encoding.
+    fn encode(
+        &mut self,
+        channel: ChannelIndex,
+        extent: (Position, Position),
+    ) -> Result<Vec<Vec<u8>>, Unencodable>;
 }
 
 /// A source and its chain.
@@ -124,102 +165,6 @@ impl<S: Source> Head for SourceHead<S> {
 
     fn bytes_restored(&self) -> u64 {
         self.source.bytes_restored()
-    }
-
-    fn chain(&mut self) -> &mut dyn ChainOps {
-        &mut *self.next
-    }
-}
-
-/// Channels and the chain behind them.
-pub(crate) struct InputHead<R: Record + ?Sized> {
-    channels: Vec<Receiver<R>>,
-    /// The channel to look at next.
-    turn: u16,
-    /// The batch in work and how many of its records are done.
-    current: R::Batch,
-    done: usize,
-    next: Box<dyn Stage<R>>,
-}
-
-impl<R: Record + ?Sized> InputHead<R> {
-    pub(crate) fn new(channels: Vec<Receiver<R>>, next: Box<dyn Stage<R>>) -> Self {
-        Self { channels, turn: 0, current: R::Batch::default(), done: 0, next }
-    }
-
-    /// Goes on with the batch in work.
-    fn process(&mut self, cx: &mut Cx) -> Poll {
-        let before = self.done;
-        while let Some(record) = self.current.get(self.done) {
-            if self.done.is_multiple_of(ROOM_CHECK)
-                && (!self.next.has_room() || !cx.has_memory() || cx.failure.is_some())
-            {
-                break;
-            }
-            if cx.is_loading && !self.next.has_state(record, cx) {
-                break;
-            }
-            self.next.process(record, cx);
-            self.done += 1;
-        }
-        if self.done == before { Poll::NoRoom } else { Poll::Processed((self.done - before) as u64) }
-    }
-
-    fn is_working(&self) -> bool {
-        self.done < self.current.len()
-    }
-
-    /// Looks for a cancel marker; they overtake the items of every channel, blocked or not.
-    fn cancelled(&mut self) -> Option<Poll> {
-        (0u16..).zip(&mut self.channels).find_map(|(index, channel)| {
-            let id = channel.consumer.control()?.cancelled?;
-            Some(Poll::Cancelled(ChannelIndex(index), id))
-        })
-    }
-
-    /// Takes the next item of a channel.
-    fn pop(&mut self, index: u16, cx: &mut Cx) -> Option<Poll> {
-        let channel = self.channels.get_mut(usize::from(index))?;
-        let item = channel.consumer.pop()?;
-        channel.sender.wake();
-        Some(match item {
-            Item::Mark(mark) => Poll::Marked(ChannelIndex(index), mark),
-            Item::Records(batch) => {
-                self.current = batch;
-                self.done = 0;
-                self.process(cx)
-            }
-        })
-    }
-}
-
-impl<R: Record + ?Sized> Head for InputHead<R> {
-    fn poll(&mut self, blocked: &ChannelSet<CHANNEL_WORDS>, cx: &mut Cx) -> Poll {
-        if let Some(poll) = self.cancelled() {
-            return poll;
-        }
-        if self.is_working() {
-            return self.process(cx);
-        }
-        for _ in 0..self.channels.len() {
-            let index = self.turn;
-            self.turn = if usize::from(index) + 1 < self.channels.len() { index + 1 } else { 0 };
-            if blocked.contains(index) {
-                continue;
-            }
-            if let Some(poll) = self.pop(index, cx) {
-                return poll;
-            }
-        }
-        Poll::Empty
-    }
-
-    fn channels(&self) -> usize {
-        self.channels.len()
-    }
-
-    fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx) {
-        self.next.snapshot(id, states, cx);
     }
 
     fn chain(&mut self) -> &mut dyn ChainOps {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use slackwater_core::durable::Disk;
-use slackwater_core::ids::{CheckpointId, Guarantee};
+use slackwater_core::ids::CheckpointId;
 use slackwater_core::retained::RetentionPolicy;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::Compression;
 
+use crate::CheckpointingMode;
 use crate::actor::{Actor, Mailbox};
 use crate::driver::{Clock, run_on_threads};
 use crate::error::JobError;
@@ -46,7 +47,7 @@ pub struct JobOptions {
     pub max_concurrent: u16,
     /// What the output promises when the job starts again: that every record counts once, or that every one counts, and
     /// some twice. At-least-once never holds a channel back (Flink: `execution.checkpointing.mode`).
-    pub mode: Guarantee,
+    pub mode: CheckpointingMode,
     /// Whether barriers may overtake records, which then become part of the checkpoint: it completes in the time of its
     /// writes however slow a sink is, and is larger. Only exactly-once, and only one checkpoint at a time; savepoints are
     /// always aligned (Flink: `execution.checkpointing.unaligned.enabled`).
@@ -91,7 +92,7 @@ impl JobOptions {
             timeout: Millis(600_000),
             min_pause: Millis(0),
             max_concurrent: 1,
-            mode: Guarantee::ExactlyOnce,
+            mode: CheckpointingMode::ExactlyOnce,
             unaligned: false,
             aligned_checkpoint_timeout: Millis(0),
             tolerable_failures: 0,

@@ -146,7 +146,7 @@ pub use error::JobError;
 pub use graph::JobBuilder;
 pub use job::{AssembledJob, Job, JobOptions, OnCancellation, Report};
 pub use shared::{Observer, Progress};
-pub use slackwater_core::ids::Guarantee;
+pub use slackwater_core::ids::Guarantee as CheckpointingMode;
 pub use slackwater_core::{ids, key_group, time};
 pub use slackwater_mem as mem;
 pub use slackwater_mem::segment::Compression;

@@ -73,7 +73,6 @@ pub(crate) enum WriterMail {
     /// Write a subtask's frozen state as a segment.
     Persist { id: CheckpointId, task: TaskIndex, snapshot: Box<Snapshot> },
     /// Make durable what a subtask has captured of its channels.
-    #[expect(dead_code, reason = "no mode of a job captures records yet")]
     PersistInFlight { id: CheckpointId, task: TaskIndex, captured: InFlight },
     /// Nobody wants these any more.
     Abandon { id: CheckpointId, task: TaskIndex },

@@ -2,6 +2,13 @@
 
 use std::fmt;
 
+use slackwater_mem::Bytes;
+
+mod codec;
+
+pub(crate) use codec::ForeignRecords;
+pub use codec::RecordCodec;
+
 /// Something that travels through a job.
 ///
 /// Implemented for every `T: Clone + Send` (a batch is a `Vec<T>`) and for byte strings `[u8]` (a batch is
@@ -9,6 +16,13 @@ use std::fmt;
 pub trait Record: 'static {
     /// Many records in one piece of memory.
     type Batch: Batch<Self>;
+
+    /// How records that a barrier overtakes are written into the checkpoint; none for types that do not say, whose streams
+    /// may name one ([`Stream::codec`](crate::graph::Stream::codec)).
+    #[must_use]
+    fn codec() -> Option<RecordCodec<Self>> {
+        None
+    }
 }
 
 /// Many records in one piece of memory.
@@ -55,6 +69,10 @@ impl<T: Clone + Send + 'static> Batch<T> for Vec<T> {
 
 impl Record for [u8] {
     type Batch = PackedBytes;
+
+    fn codec() -> Option<RecordCodec<Self>> {
+        Some(RecordCodec::of::<Bytes>())
+    }
 }
 
 /// Byte strings one behind the other.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use slackwater_core::gate::{ChannelSet, Gate, GateOptions};
+use slackwater_core::gate::{ChannelSet, Gate, GateEvent, GateOptions};
 use slackwater_core::ids::{Barrier, TaskIndex};
 use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions};
 use slackwater_core::time::Now;
@@ -16,6 +16,8 @@ use crate::head::{CHANNEL_WORDS, Head, Poll};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::shared::Shared;
 
+mod barriers;
+mod capture;
 mod ending;
 mod input;
 mod loading;
@@ -25,6 +27,7 @@ mod prepare;
 #[cfg(test)]
 mod tests;
 
+use capture::Capture;
 pub(crate) use loading::Loading;
 use parts::Parts;
 
@@ -67,6 +70,10 @@ pub(crate) struct Task {
     shared: Shared,
     gate: Gate<CHANNEL_WORDS>,
     blocked: ChannelSet<CHANNEL_WORDS>,
+    /// What the gate has yet to hear, in order.
+    unheard: VecDeque<GateEvent>,
+    /// Only where barriers may overtake.
+    capture: Option<Box<Capture>>,
     machine: Machine,
     /// What has to be done before anything else is taken, oldest first.
     orders: VecDeque<Order>,
@@ -113,7 +120,7 @@ enum Flow {
 }
 
 impl Task {
-    pub(crate) fn new(parts: TaskParts) -> Result<Self, JobError> {
+    pub(crate) fn new(mut parts: TaskParts) -> Result<Self, JobError> {
         let channels = parts.head.channels();
         let count = u16::try_from(channels).unwrap_or(u16::MAX);
         let gate = Gate::new(count, parts.gate);
@@ -122,6 +129,11 @@ impl Task {
             wanted: channels,
             limit: ChannelSet::<CHANNEL_WORDS>::CAPACITY,
         })?;
+        let inputs = parts.head.inputs().filter(|_| parts.gate.unaligned);
+        let capture = inputs.and_then(|inputs| {
+            inputs.watch();
+            Capture::new(count)
+        });
         let options = if channels == 0 { SubtaskOptions::SOURCE } else { SubtaskOptions::INNER };
         Ok(Self {
             name: parts.name,
@@ -135,6 +147,8 @@ impl Task {
             shared: parts.shared,
             gate,
             blocked: ChannelSet::empty(),
+            unheard: VecDeque::new(),
+            capture,
             machine: Machine::new(options),
             orders: VecDeque::new(),
             parts: Parts::new(parts.is_drained),
@@ -156,7 +170,8 @@ impl Task {
         }
         self.head.chain().make_room(&mut self.cx);
         self.check_failure()?;
-        let did_orders = self.do_orders()? | self.begin_triggered()?;
+        let was_due = self.serve_barrier_deadline()?;
+        let did_orders = was_due | self.do_orders()? | self.begin_triggered()?;
         self.after_orders()?;
         let did_orders = did_orders | self.serve_deadline()?;
         let waits_for_room = !self.orders.is_empty();
@@ -176,7 +191,8 @@ impl Task {
             Some(Flowed::Empty | Flowed::On) => ParkedOn::Input,
             Some(Flowed::Over) => ParkedOn::Mail,
         };
-        Ok(Step::Parked(Parked { deadline: self.operator_deadline(), on }))
+        let deadline = self.operator_deadline().into_iter().chain(self.barrier_deadline()).min();
+        Ok(Step::Parked(Parked { deadline, on }))
     }
 
     fn start(&mut self) -> Result<bool, JobError> {
@@ -207,6 +223,10 @@ impl Task {
     }
 
     fn poll(&mut self) -> Result<Flowed, JobError> {
+        if !self.unheard.is_empty() {
+            self.hear()?;
+            return Ok(Flowed::On);
+        }
         let poll = self.head.poll(&self.blocked, &mut self.cx);
         self.check_failure()?;
         Ok(match poll {
@@ -221,16 +241,20 @@ impl Task {
                 self.end_of_data();
                 Flowed::On
             }
-            Poll::Marked(channel, Mark::Barrier(barrier)) => {
-                self.on_barrier(channel, barrier)?;
+            Poll::Marked(channel, Mark::Barrier(barrier), at) => {
+                self.on_barrier(channel, barrier, at)?;
                 Flowed::On
             }
-            Poll::Marked(channel, Mark::EndOfData { is_drained }) => {
+            Poll::Marked(channel, Mark::EndOfData { is_drained }, _) => {
                 self.channel_ended(channel, is_drained);
                 Flowed::On
             }
-            Poll::Cancelled(channel, id) => {
-                self.on_cancel(channel, id)?;
+            Poll::Control(channel, control) => {
+                self.on_control(channel, control)?;
+                Flowed::On
+            }
+            Poll::Unreported(channel) => {
+                self.report(channel)?;
                 Flowed::On
             }
         })
@@ -239,10 +263,12 @@ impl Task {
     fn count(&mut self, records: u64) {
         let is_source = self.head.channels() == 0;
         let bytes = self.head.bytes_read();
+        let new_bytes = bytes.saturating_sub(self.bytes_seen);
+        self.bytes_seen = bytes;
         if is_source {
-            self.shared.add_input(records, bytes.saturating_sub(self.bytes_seen));
-            self.bytes_seen = bytes;
+            self.shared.add_input(records, new_bytes);
         } else {
+            self.gate.count_bytes(new_bytes);
             self.shared.add_records(records);
         }
     }

@@ -14,7 +14,7 @@ use slackwater::savepoint::{RestoreFrom, RestoreMode};
 use slackwater::stop::StopMode;
 use slackwater::word_count::plain::plain_count;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
-use slackwater::{Compression, Guarantee, Job, JobError, JobOptions, Progress};
+use slackwater::{CheckpointingMode, Compression, Job, JobError, JobOptions, Progress};
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
@@ -67,7 +67,7 @@ pub struct SimJob {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
     /// What the output promises.
-    pub mode: Guarantee,
+    pub mode: CheckpointingMode,
     /// Whether barriers may overtake.
     pub unaligned: bool,
     /// If so, when.
@@ -403,8 +403,8 @@ impl SimJob {
     /// At least once: each count is there, or a higher one for it.
     fn is_expected(&self, got: &[u64], want: &[u64]) -> bool {
         match self.modes.mode {
-            Guarantee::ExactlyOnce => got == want,
-            Guarantee::AtLeastOnce => {
+            CheckpointingMode::ExactlyOnce => got == want,
+            CheckpointingMode::AtLeastOnce => {
                 got.len() >= want.len()
                     && got.iter().rev().zip(want.iter().rev()).all(|(got, want)| got >= want)
             }

@@ -1,8 +1,9 @@
 //! The power goes at every operation of jobs whose barriers pass records in other ways than by aligning.
 #![expect(clippy::print_stdout, reason = "a test says what it has tried")]
 
-use slackwater::Guarantee;
+use slackwater::CheckpointingMode;
 use slackwater::word_count::Emit;
+use slackwater_core::time::Millis;
 use slackwater_tests::crash::{Recorded, Suite};
 use slackwater_tests::sim_job::{Modes, SimJob};
 
@@ -23,7 +24,19 @@ fn holds_when_the_power_goes(name: &'static str, modes: Modes, percent: u64) {
 }
 
 #[test]
+fn u14_unaligned_checkpoints_are_exact_when_the_power_goes() {
+    let modes = Modes { unaligned: true, ..Modes::default() };
+    holds_when_the_power_goes("u14_unaligned_checkpoints_are_exact_when_the_power_goes", modes, 3);
+}
+
+#[test]
+fn b18_checkpoints_that_turn_unaligned_are_exact_when_the_power_goes() {
+    let modes = Modes { unaligned: true, aligned_checkpoint_timeout: Millis(3), ..Modes::default() };
+    holds_when_the_power_goes("b18_checkpoints_that_turn_unaligned_are_exact_when_the_power_goes", modes, 3);
+}
+
+#[test]
 fn g3_at_least_once_loses_nothing_when_the_power_goes() {
-    let modes = Modes { mode: Guarantee::AtLeastOnce, ..Modes::default() };
-    holds_when_the_power_goes("g3_at_least_once_loses_nothing_when_the_power_goes", modes, 10);
+    let modes = Modes { mode: CheckpointingMode::AtLeastOnce, ..Modes::default() };
+    holds_when_the_power_goes("g3_at_least_once_loses_nothing_when_the_power_goes", modes, 3);
 }

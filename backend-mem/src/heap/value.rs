@@ -19,6 +19,13 @@ enum Parts<'a> {
     },
 }
 
+/// Bytes that lie elsewhere, for whoever decodes what no heap holds.
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::inline(bytes)
+    }
+}
+
 impl<'a> Value<'a> {
     pub(crate) const fn inline(bytes: &'a [u8]) -> Self {
         Self(Parts::Inline(bytes))

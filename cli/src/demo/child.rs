@@ -77,6 +77,7 @@ impl Run {
             .arg(place.join("output"))
             .args(["--events", "--interval", &interval, "--parallelism", &args.parallelism.to_string()])
             .args(["--emit", args.emit.name(), "--storage", args.storage.name()])
+            .args(args.modes.arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -12,6 +12,7 @@ mod file_systems;
 mod full_disk;
 mod kills;
 mod memory;
+mod modes;
 mod refused;
 mod report;
 mod support;

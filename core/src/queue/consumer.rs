@@ -89,6 +89,13 @@ impl<T, const SLOTS: usize, Q: Share<Target = Queue<T, SLOTS>>> Consumer<Q> {
         changed
     }
 
+    /// Whether the producer has published something since the last call of [`control`](Self::control). Costs a look at
+    /// what is in the cache unless there is.
+    #[must_use]
+    pub fn has_control(&self) -> bool {
+        self.queue.control.0.is_unseen()
+    }
+
     /// The position of the next item popped.
     #[must_use]
     pub const fn position(&self) -> Position {

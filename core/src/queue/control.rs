@@ -79,12 +79,17 @@ impl ControlLane {
         own.0 = self.waiting.swap(own.0 | UNSEEN, exchange_order()) & !UNSEEN;
     }
 
+    /// Whether there is a value that has not been taken.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) & UNSEEN != 0
+    }
+
     /// The newest value; none if it has been taken before.
     ///
     /// # Safety
     /// `own` began as [`OwnCell::CONSUMER`] and nothing else did.
     pub(super) unsafe fn take(&self, own: &mut OwnCell) -> Option<Control> {
-        if self.waiting.load(Ordering::Relaxed) & UNSEEN == 0 {
+        if !self.is_unseen() {
             return None;
         }
         own.0 = self.waiting.swap(own.0, exchange_order()) & !UNSEEN;

@@ -202,19 +202,20 @@ fn what_waits_before_a_position_is_captured_and_still_delivered() {
 fn control_gives_the_newest_of_each_kind_and_only_what_changed() {
     let queue = Queue::<u8, 4>::with_bound(1).unwrap();
     let (mut producer, mut consumer) = ends(&queue);
-    assert_eq!(consumer.control(), None);
+    assert_eq!((consumer.has_control(), consumer.control()), (false, None));
     let announced = |id| Control { announced: Some((barrier(id), Position(0))), ..Control::default() };
     let cancelled = |id| Control { cancelled: Some(CheckpointId(id)), ..Control::default() };
     for id in 1..100 {
         producer.publish(announced(id));
     }
     producer.publish(cancelled(7));
+    assert!(consumer.has_control());
     assert_eq!(
         consumer.control(),
         Some(Control { cancelled: Some(CheckpointId(7)), ..announced(99) }),
         "a newer kind must not hide another"
     );
-    assert_eq!(consumer.control(), None);
+    assert_eq!((consumer.has_control(), consumer.control()), (false, None));
     producer.publish(cancelled(8));
     assert_eq!(consumer.control(), Some(cancelled(8)), "the announcement was seen before");
     producer.publish(cancelled(8));

@@ -21,7 +21,7 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
             let here = SubtaskInfo { operator: name.clone(), ..info.clone() };
             before(info, Box::new(TransformStage::new(name.clone(), make(&here), next)))
         });
-        Stream { job: self.job, vertex: self.vertex, build }
+        Stream::new(self.job, self.vertex, build)
     }
 
     /// Makes one record of those with the same key, as far as they come one soon after the other in one subtask: fewer

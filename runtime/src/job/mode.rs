@@ -19,8 +19,11 @@ impl JobOptions {
         GateOptions { guarantee: self.mode, unaligned: self.unaligned, ..GateOptions::ALIGNED }
     }
 
-    /// Refuses modes that do not go together (rule U27), before anything is touched.
-    pub(super) fn check_modes(&self) -> Result<(), JobError> {
+    /// Refuses modes that do not go together (rule U27). [`Job::assemble`](super::Job::assemble) does so, too.
+    ///
+    /// # Errors
+    /// [`JobError::InvalidJob`].
+    pub fn check_modes(&self) -> Result<(), JobError> {
         let invalid = |what: String| Err(JobError::InvalidJob { what });
         if self.alignment().validate().is_err() {
             return invalid(
@@ -41,7 +44,7 @@ impl JobOptions {
 
 #[cfg(test)]
 mod tests {
-    use slackwater_core::ids::Guarantee;
+    use crate::CheckpointingMode;
 
     use super::*;
 
@@ -50,10 +53,11 @@ mod tests {
         let refused = |options: &JobOptions| options.check_modes().map_err(|error| error.to_string());
         let unaligned = JobOptions { unaligned: true, ..JobOptions::new(1) };
         assert_eq!(refused(&unaligned), Ok(()));
-        let least = JobOptions { mode: Guarantee::AtLeastOnce, ..unaligned.clone() };
+        let least = JobOptions { mode: CheckpointingMode::AtLeastOnce, ..unaligned.clone() };
         assert!(refused(&least).unwrap_err().contains("at-least-once"));
         assert!(refused(&JobOptions { max_concurrent: 2, ..unaligned }).unwrap_err().contains("allow one"));
-        let several = JobOptions { mode: Guarantee::AtLeastOnce, max_concurrent: 2, ..JobOptions::new(1) };
+        let several =
+            JobOptions { mode: CheckpointingMode::AtLeastOnce, max_concurrent: 2, ..JobOptions::new(1) };
         assert_eq!(refused(&several), Ok(()));
     }
 

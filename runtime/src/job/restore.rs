@@ -231,6 +231,8 @@ pub(super) fn subtasks(
             let loading = states.checkpoint().zip(rest).and_then(|(id, rest)| Loading::new(id, rest));
             let mut cx = Cx::new(heap, loading.is_some());
             head.restore(states, &info).map_err(|error| failed(&info, &error))?;
+            check_in_flight(&vertex.name, &*head, states).map_err(|error| failed(&info, &error))?;
+            head.chain().replay(states, &info).map_err(|error| failed(&info, &error))?;
             head.chain().open(&info, &mut cx).map_err(|error| failed(&info, &error))?;
             if loading.is_none() {
                 head.chain().on_restored(&mut cx).map_err(|error| failed(&info, &error))?;
@@ -239,6 +241,17 @@ pub(super) fn subtasks(
         }
     }
     Ok(ready)
+}
+
+/// Records in flight to an operator that has become a source would be lost.
+fn check_in_flight(vertex: &str, head: &dyn Head, states: &RestoredStates<'_>) -> Result<(), OperatorError> {
+    let had_any = states.in_flight(vertex).iter().any(|in_flight| !in_flight.is_empty());
+    if head.channels() == 0 && had_any {
+        return Err(OperatorError::new(
+            "the checkpoint holds records in flight to it, but it is a source now",
+        ));
+    }
+    Ok(())
 }
 
 fn failed(info: &SubtaskInfo, error: &OperatorError) -> JobError {

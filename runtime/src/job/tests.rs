@@ -23,6 +23,7 @@ mod eager;
 mod keyed;
 mod loading;
 mod memory;
+mod modes;
 mod savepoint;
 mod sinks;
 mod stop;

@@ -1,17 +1,13 @@
-//! What comes in beside records: messages, barriers, cancel markers.
+//! What comes in beside records and barriers: messages.
 
 use heapless::Vec;
 use slackwater_core::coordinator::Notification;
-use slackwater_core::gate::{Gate, GateAction, GateEvent};
-use slackwater_core::ids::{Barrier, ChannelIndex, CheckpointId};
-use slackwater_core::subtask::SubtaskEvent;
+use slackwater_core::ids::Barrier;
+use slackwater_core::subtask::{Part, SubtaskAction, SubtaskEvent};
 
-use super::{Flow, MAIL_PER_STEP, Machine, Order, Task};
+use super::{MAIL_PER_STEP, Machine, Order, Task};
 use crate::error::JobError;
-use crate::head::CHANNEL_WORDS;
 use crate::mail::{TaskMail, WriterMail};
-
-type GateActions = Vec<GateAction<CHANNEL_WORDS>, { Gate::<CHANNEL_WORDS>::ACTIONS_MAX }>;
 
 impl Task {
     pub(super) fn take_mail(&mut self) -> Result<bool, JobError> {
@@ -42,8 +38,8 @@ impl Task {
                 Ok(())
             }
             TaskMail::InFlightPersisted(id, Ok(stored)) => {
-                self.parts.in_flight_stored(id, stored);
-                Ok(())
+                let sizes = self.parts.in_flight_stored(id, stored);
+                self.tell_machine(SubtaskEvent::PartPersisted { id, part: Part::Input, sizes })
             }
             TaskMail::Persisted(id, Err(cause)) | TaskMail::InFlightPersisted(id, Err(cause)) => {
                 self.parts.segment_failed(id, cause);
@@ -73,7 +69,7 @@ impl Task {
     pub(super) fn begin_triggered(&mut self) -> Result<bool, JobError> {
         let mut began = false;
         while self.orders.is_empty()
-            && !matches!(self.flow, Flow::Ending | Flow::SendingEnd)
+            && !self.is_emitting_rest()
             && let Some(barrier) = self.triggers.pop_front()
         {
             began = true;
@@ -83,63 +79,34 @@ impl Task {
         Ok(began)
     }
 
-    pub(super) fn on_barrier(&mut self, channel: ChannelIndex, barrier: Barrier) -> Result<(), JobError> {
-        self.tell_gate(GateEvent::BarrierArrived { channel, barrier })
-    }
-
-    pub(super) fn on_cancel(
-        &mut self,
-        channel: ChannelIndex,
-        checkpoint: CheckpointId,
-    ) -> Result<(), JobError> {
-        self.tell_gate(GateEvent::CancelArrived { channel, checkpoint })
-    }
-
-    pub(super) fn tell_gate(&mut self, event: GateEvent) -> Result<(), JobError> {
-        let mut actions = GateActions::new();
-        let told = self.gate.on_event(self.cx.now, event, &mut actions);
-        told.map_err(|rejected| JobError::machine(&self.name, rejected))?;
-        for action in actions {
-            match action {
-                GateAction::Block(channel) => {
-                    self.blocked.insert(channel.0);
-                }
-                // Not before the snapshot: the orders of the trigger are ahead of any record (rule B9).
-                GateAction::Resume(channels) => {
-                    channels.iter().for_each(|channel| {
-                        self.blocked.remove(channel);
-                    });
-                }
-                GateAction::TriggerCheckpoint { barrier, alignment } => {
-                    self.tell_machine(SubtaskEvent::CheckpointTriggered { barrier, alignment })?;
-                }
-                GateAction::AbortCheckpoint { id, reason } => {
-                    self.tell_machine(SubtaskEvent::AlignmentAborted { id, reason })?;
-                }
-                GateAction::AbortCheckpoints { ids, reason } => {
-                    for id in ids.iter() {
-                        self.tell_machine(SubtaskEvent::AlignmentAborted { id, reason })?;
-                    }
-                }
-                // A gate that only aligns orders none of these.
-                GateAction::Overtake { .. }
-                | GateAction::StartCapture { .. }
-                | GateAction::StopCapture { .. }
-                | GateAction::DropCapture(_) => {
-                    return Err(self.failed(format!("cannot be done here: {action:?}")));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Tells the machine what happened and queues what it orders.
     pub(super) fn tell_machine(&mut self, event: SubtaskEvent) -> Result<(), JobError> {
         let mut actions = Vec::<_, { Machine::ACTIONS_MAX }>::new();
         let told = self.machine.on_event(self.cx.now, event, &mut actions);
         told.map_err(|rejected| JobError::machine(&self.name, rejected))?;
-        self.orders.extend(actions.into_iter().map(Order::Machine));
+        for action in actions {
+            if let SubtaskAction::OvertakeOutputs(barrier) = action {
+                self.overtake(barrier);
+            } else if let SubtaskAction::DropCapture(id) = action {
+                // Nothing must come between the order to drop and the machine that captures.
+                self.drop_capture(id)?;
+            } else {
+                self.orders.push_back(Order::Machine(action));
+            }
+        }
         Ok(())
+    }
+
+    /// Nor need a barrier that waits for room wait any longer.
+    fn overtake(&mut self, barrier: Barrier) {
+        self.head.chain().overtake(barrier);
+        for order in &mut self.orders {
+            if let Order::Machine(SubtaskAction::BroadcastBarrier(waiting)) = order
+                && waiting.id == barrier.id
+            {
+                *waiting = barrier;
+            }
+        }
     }
 
     /// Hands the sink's requests to the writer.

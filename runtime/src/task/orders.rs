@@ -74,6 +74,7 @@ impl Task {
             SubtaskAction::SnapshotOperators(barrier) => self.snapshot(barrier.id)?,
             SubtaskAction::BroadcastCancel(id) => self.head.chain().cancel(id),
             SubtaskAction::Persist { id, parts: _ } => self.persist(id)?,
+            SubtaskAction::PersistInput(id) => self.persist_input(id)?,
             SubtaskAction::CancelPersist(id) => {
                 self.parts.forget(id);
                 self.writer.send(WriterMail::Abandon { id, task: self.index });
@@ -93,11 +94,10 @@ impl Task {
             }
             // Nobody wants to know.
             SubtaskAction::ReportIncomplete { .. } => {}
-            // What this subtask is like, and what the coordinator asks for, gives no reason for these.
+            // Some are carried out at once, and what this subtask is like gives no reason for the others.
             SubtaskAction::OvertakeOutputs(_)
             | SubtaskAction::DropCapture(_)
             | SubtaskAction::ReopenGateways(_)
-            | SubtaskAction::PersistInput(_)
             | SubtaskAction::StoreLocalState(_)
             | SubtaskAction::ConfirmLocalState(_)
             | SubtaskAction::DropLocalState(_)
@@ -132,6 +132,12 @@ impl Task {
                 self.tell_machine(SubtaskEvent::PersistFailed { id, reason: None })?;
             }
         }
+        Ok(())
+    }
+
+    fn persist_input(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        let captured = self.take_captured(id)?;
+        self.writer.send(WriterMail::PersistInFlight { id, task: self.index, captured });
         Ok(())
     }
 

@@ -83,10 +83,13 @@ impl Parts {
         }
     }
 
-    pub(super) fn in_flight_stored(&mut self, id: CheckpointId, stored: Option<StoredInFlight>) {
+    /// What was captured is durable; says how large it is.
+    pub(super) fn in_flight_stored(&mut self, id: CheckpointId, stored: Option<StoredInFlight>) -> PartSizes {
+        let bytes = stored.as_ref().map_or(0, StoredInFlight::len);
         if let Some(taken) = self.taken.get_mut(&id) {
             taken.part.in_flight = stored;
         }
+        PartSizes { written_bytes: bytes, state_bytes: bytes }
     }
 
     pub(super) fn segment_failed(&mut self, id: CheckpointId, cause: DiskError) {
