@@ -231,9 +231,12 @@ impl<K: Codec, N: Namespace, B: AsRef<[GroupMinimum]> + AsMut<[GroupMinimum]>> T
         Ok(())
     }
 
-    /// Takes the earliest timer of a key group from the heap.
+    /// Takes the earliest timer of a key group from the heap; of one that a restore has yet to bring, none.
     fn look_at<A: ArenaHandle>(&mut self, heap: &Heap<A>, group: KeyGroup) -> Result<(), StateError> {
-        let first = heap.ordered_from(self.id(), group, Bound::Unbounded)?.next();
+        let first = match heap.ordered_from(self.id(), group, Bound::Unbounded) {
+            Err(HeapError::NotRestored { .. }) => None,
+            found => found?.next(),
+        };
         let minimum = first.map(|(key, _)| split(&key).map(|(timestamp, _)| timestamp)).transpose()?;
         let index = self.index(group);
         minima::set(self.minima.as_mut(), index, minimum);

@@ -2,7 +2,7 @@ use std::format;
 
 use slackwater_core::durable::run_to_end;
 use slackwater_core::ids::CheckpointId;
-use slackwater_core::key_group::KeyGroup;
+use slackwater_core::key_group::{KeyGroup, key_group_of_hash};
 use slackwater_core::time::{Millis, Now};
 
 use super::*;
@@ -260,6 +260,28 @@ fn values_are_not_rewritten_before_all_of_them_are_restored() {
     restore.finish(disk, &mut heap).unwrap();
     let counts = register::<Plain<Count>>(&mut heap).unwrap();
     assert_eq!(counts.get(&heap, "500"), Ok(Some(Count(500))));
+}
+
+#[test]
+fn timers_are_added_and_fire_while_others_are_still_to_be_restored() {
+    let mut left = Left::by(|heap| {
+        let mut timers = Timers::<Utf8>::register(heap, "op", "timers", groups()).unwrap();
+        (100..400).for_each(|time| assert_eq!(timers.add(heap, time, &time.to_string()), Ok(true)));
+    });
+    let mut heap = heap(groups());
+    let (disk, range) = (&mut left.disk, groups().all_key_groups());
+    let mut restore = SegmentRestore::open(disk, "s", &left.segment, range, &mut heap).unwrap();
+    let mut timers = Timers::<Utf8>::register(&mut heap, "op", "timers", groups()).unwrap();
+    assert_eq!(timers.earliest(&heap), Ok(None));
+    restore.key_group_now(disk, &mut heap, key_group_of_hash(Utf8::key_group_hash("300"), groups())).unwrap();
+    assert_eq!(timers.add(&mut heap, 299, "300"), Ok(true));
+    assert_eq!(
+        timers.pop_due(&mut heap, 299).map(|due| due.map(|timer| timer.timestamp < 300)),
+        Ok(Some(true))
+    );
+    restore.finish(disk, &mut heap).unwrap();
+    let due = core::iter::from_fn(|| timers.pop_due(&mut heap, i64::MAX).unwrap());
+    assert_eq!(due.count(), 300);
 }
 
 #[test]

@@ -38,12 +38,13 @@ pub(super) fn set(slots: &mut [GroupMinimum], group: usize, minimum: Option<i64>
     }
 }
 
-/// The group that comes out of a pairing, or the one that enters here.
+/// The group that comes out of a pairing, or the one that enters here. Of a pairing that was never played, any of its
+/// own: another one's changes would not be played out here.
 fn winner_of(slots: &[GroupMinimum], entrant: usize) -> Option<usize> {
-    match entrant.checked_sub(slots.len()) {
-        Some(group) => Some(group),
-        None => slots.get(entrant).map(|slot| usize::from(slot.winner)),
-    }
+    let rounds = slots.len().checked_ilog2()?.checked_sub(entrant.checked_ilog2()?)?;
+    let first = (entrant << rounds).checked_sub(slots.len())?;
+    let winner = slots.get(entrant).map_or(first, |slot| usize::from(slot.winner));
+    Some(if (first..first + (1 << rounds)).contains(&winner) { winner } else { first })
 }
 
 fn is_before(slots: &[GroupMinimum], group: usize, other: usize) -> bool {
@@ -73,14 +74,18 @@ mod tests {
 
     #[test]
     fn the_earliest_is_known_whatever_changes() {
-        for groups in [1_usize, 2, 3, 7, 8, 100] {
+        // With few times and with many, and with whole pairings that nobody enters.
+        for (groups, times) in
+            [1_usize, 2, 3, 5, 7, 8, 40, 100].into_iter().flat_map(|n| [(n, 17), (n, 9_973)])
+        {
             let mut slots = vec![GroupMinimum::default(); slots_for(groups)];
             let mut truth = vec![None; groups];
             assert_eq!(earliest(&slots), None);
             for number in 0..3_000_usize {
                 let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
                 let group = random % groups;
-                let minimum = i64::try_from(random % 17).ok().filter(|time| *time > 3).map(|time| time - 9);
+                let minimum =
+                    i64::try_from(random % times).ok().filter(|time| *time > 3).map(|time| time - 9);
                 truth[group] = minimum;
                 set(&mut slots, group, minimum);
                 assert_eq!(earliest(&slots).map(|(_, time)| time), truth.iter().flatten().min().copied());
