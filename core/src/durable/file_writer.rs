@@ -257,6 +257,14 @@ impl<D: Disk, P: AsRef<str>> FileWriter<D, P> {
         Ok(())
     }
 
+    /// A file that has failed, or was abandoned, takes no more writes: not those of a block in work either.
+    fn give_up_bytes(&mut self, disk: &mut D) {
+        if self.order.failure().is_some() {
+            self.filled = 0;
+            self.block.take().into_iter().for_each(|block| disk.recycle(block));
+        }
+    }
+
     /// Submits the step that was ordered last, if the disk takes it.
     fn submit_due(&mut self, disk: &mut D, tokens: &mut Tokens) {
         let Some(step) = self.due else { return };
@@ -285,7 +293,7 @@ impl<D: Disk, P: AsRef<str>> FileWriter<D, P> {
         let mut out = Vec::<_, { FileOrder::ACTIONS_MAX }>::new();
         // The writer reports only what the machine can accept, except an abandonment that comes too late.
         let taken = self.order.on_event(Now::default(), event, &mut out);
-        debug_assert!(taken.is_ok() || event == FileEvent::Abandoned, "{taken:?}");
+        debug_assert!(taken.is_ok() || event == FileEvent::Abandoned, "{event:?}: {taken:?}");
         for action in out {
             match action {
                 FileAction::Perform(step) => self.due = Some(step),
@@ -298,6 +306,7 @@ impl<D: Disk, P: AsRef<str>> FileWriter<D, P> {
 
 impl<D: Disk, P: AsRef<str>> Work<D> for FileWriter<D, P> {
     fn advance(&mut self, disk: &mut D, tokens: &mut Tokens) {
+        self.give_up_bytes(disk);
         self.submit_due(disk, tokens);
         // A full block goes out at once: held back, it would be missing elsewhere.
         if self.block.as_ref().is_some_and(|block| self.filled >= block.as_ref().len()) {
@@ -333,10 +342,7 @@ impl<D: Disk, P: AsRef<str>> Work<D> for FileWriter<D, P> {
             (None, Ok(())) => FileEvent::WriteDone,
             (None, Err(error)) => FileEvent::WriteFailed(error),
         });
-        if self.order.failure().is_some() {
-            self.filled = 0;
-            self.block.take().into_iter().for_each(|block| disk.recycle(block));
-        }
+        self.give_up_bytes(disk);
     }
 
     fn is_done(&self) -> bool {

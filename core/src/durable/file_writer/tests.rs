@@ -310,6 +310,17 @@ fn an_abandoned_file_gives_its_block_back() {
 }
 
 #[test]
+fn an_abandoned_file_is_not_written_to_behind_its_close() {
+    let (mut writer, mut disk, mut tokens) = opened(1);
+    disk.room = 0;
+    assert_eq!(writer.append(&some_bytes(BLOCK), &mut disk, &mut tokens), BLOCK);
+    disk.room = 8;
+    writer.abandon();
+    writer.advance(&mut disk, &mut tokens);
+    assert_eq!((disk.steps().as_str(), disk.blocks), ("create:job/part close", 1));
+}
+
+#[test]
 fn an_abandoned_work_is_removed() {
     let mut disk = NotingDisk::new(8, 2, None);
     let mut work = WriteFile::new(RENAMED, some_bytes(5));
