@@ -104,6 +104,13 @@ impl<F: Frozen> SimDisk<F> {
         self.state().operations()
     }
 
+    /// The operation with this number.
+    #[must_use]
+    pub fn submitted(&self, operation: u64) -> Option<Submitted> {
+        let index = usize::try_from(operation.checked_sub(1)?).ok()?;
+        self.state().history.get(index).cloned()
+    }
+
     /// Every operation so far, in the order of their numbers.
     #[must_use]
     pub fn history(&self) -> Vec<Submitted> {
@@ -183,6 +190,12 @@ impl<F: Frozen> SimDisk<F> {
         let state = self.state();
         let (node, _) = state.files.open(path).ok()?;
         Some(state.files.bytes(node).to_vec())
+    }
+
+    /// Whether a running program finds a file of this name.
+    #[must_use]
+    pub fn is_there(&self, path: &str) -> bool {
+        self.state().files.open(path).is_ok()
     }
 
     /// The names in a folder, in order; nothing if there is no such folder.

@@ -1,0 +1,104 @@
+//! Layers over the actors and the disk of a job: some dally, one may panic, and the disk is slow at times.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+
+use heapless::VecView;
+use slackwater::Observer;
+use slackwater::actor::{Actor, Step};
+use slackwater_core::durable::{Completion, Disk, DiskError, Entry, Operation, Token, Wait};
+use slackwater_core::time::Now;
+use slackwater_tests::rng::Rng;
+
+use crate::hooks::PlannedPanic;
+
+/// Does nothing in some of its steps. A panic that is planned ends the job, as threads would see to.
+pub(crate) struct Dallying {
+    pub(crate) actor: Box<dyn Actor>,
+    pub(crate) observer: Observer,
+    pub(crate) rng: Rng,
+    pub(crate) percent: u64,
+}
+
+impl Actor for Dallying {
+    fn step(&mut self, now: Now) -> Step {
+        if self.rng.chance(self.percent) && !self.observer.is_over() {
+            return Step::Progress;
+        }
+        let actor = &mut self.actor;
+        catch_unwind(AssertUnwindSafe(|| actor.step(now))).unwrap_or_else(|panic| {
+            if !panic.is::<PlannedPanic>() {
+                std::panic::resume_unwind(panic);
+            }
+            self.observer.stop();
+            Step::Finished
+        })
+    }
+
+    fn set_waker(&mut self, waker: Waker) {
+        self.actor.set_waker(waker);
+    }
+
+    fn name(&self) -> &str {
+        self.actor.name()
+    }
+
+    fn wait_for_disk(&mut self) {
+        self.actor.wait_for_disk();
+    }
+}
+
+/// Whether the disk is slow now; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Weather(Arc<AtomicBool>);
+
+impl Weather {
+    pub(crate) fn set_slow(&self, is_slow: bool) {
+        self.0.store(is_slow, Ordering::Relaxed);
+    }
+
+    fn is_slow(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A disk that tells of nothing while it is slow, unless it is waited for.
+pub(crate) struct Slow<D> {
+    pub(crate) disk: D,
+    pub(crate) weather: Weather,
+}
+
+impl<D: Disk> Disk for Slow<D> {
+    type Block = D::Block;
+    type Frozen = D::Frozen;
+
+    fn block(&mut self) -> Option<D::Block> {
+        self.disk.block()
+    }
+
+    fn recycle(&mut self, block: D::Block) {
+        self.disk.recycle(block);
+    }
+
+    fn submit<'p>(
+        &mut self,
+        token: Token,
+        operation: Operation<'p, D::Block, D::Frozen>,
+    ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
+        self.disk.submit(token, operation)
+    }
+
+    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
+        if wait == Wait::No && self.weather.is_slow() { 0 } else { self.disk.reap(wait, out) }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.disk.in_flight()
+    }
+
+    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
+        self.disk.list(folder, each)
+    }
+}

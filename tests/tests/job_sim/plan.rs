@@ -1,0 +1,262 @@
+//! What a seed stands for: a job, how it runs, and what goes wrong.
+
+use slackwater_tests::rng::Rng;
+
+use crate::hooks::{Failure, Place};
+use crate::record;
+
+/// A bug that can be switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mutant {
+    /// A sink keeps what it has buffered when it closes its transaction.
+    NoFlushBeforeBarrier,
+    /// The sync of a segment is said to be done before it is.
+    AcknowledgeBeforeSync,
+    /// A checkpoint is said to be complete before its manifest has its name.
+    CompleteBeforeRename,
+    /// A sink commits what it closes at once.
+    CommitBeforeComplete,
+    /// A source's position is that behind the next record.
+    PositionAhead,
+    /// A sink does not commit again what the restored checkpoint lists.
+    RecoveredIgnored,
+}
+
+impl Mutant {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::NoFlushBeforeBarrier,
+        Self::AcknowledgeBeforeSync,
+        Self::CompleteBeforeRename,
+        Self::CommitBeforeComplete,
+        Self::PositionAhead,
+        Self::RecoveredIgnored,
+    ];
+}
+
+/// A source, what is made of its records, and a sink.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipeline {
+    /// Records in each of the source's splits.
+    pub(crate) splits: Vec<u64>,
+    pub(crate) keys: u64,
+    /// Bytes appended to each record of the source.
+    pub(crate) padding: usize,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) sink: SinkKind,
+    /// The most records that one read emits.
+    pub(crate) burst: u64,
+    /// How often, of a hundred, a read emits nothing.
+    pub(crate) pauses: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Makes none, one or two records of each; chained.
+    Fork,
+    /// Gives each record another key; chained.
+    Rekey,
+    Rebalance,
+    Keyed(Keyed),
+}
+
+/// What a keyed process does with its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keyed {
+    /// A value: counts, emits each count.
+    Count,
+    /// A map: how often it has seen each record.
+    Tally,
+    /// Timers: keeps records back for a while.
+    Hold,
+    /// A list: keeps all records until the end.
+    Gather,
+    /// Checks that the records of a key and a split come in their order.
+    Ordered,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SinkKind {
+    Files { block_len: usize, part_len_max: usize },
+    Ledger { buffer: usize },
+}
+
+/// Something that happens to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Kill {
+        rescales: bool,
+    },
+    PowerCut {
+        rescales: bool,
+    },
+    /// A kill, after which one bit of the newest checkpoint is the other one.
+    Damage,
+    /// User code panics or gives up.
+    UserCode(Place, Failure),
+    DiskFull {
+        steps: u64,
+    },
+    DiskSlow {
+        steps: u64,
+    },
+    /// One of the next operations of the disk fails.
+    DiskError {
+        within: u64,
+    },
+    Savepoint,
+    /// The next start is from the newest savepoint, in a folder of its own.
+    StartFromSavepoint {
+        claims: bool,
+    },
+}
+
+/// When it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// After so many steps of the run, or of what came before.
+    Steps(u64),
+    /// When the next manifest has been submitted, or given its name.
+    Manifest,
+    /// When a sink has been told to commit, before or after it has.
+    Commit,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) mutant: Option<Mutant>,
+    /// Whether what happens is printed.
+    pub(crate) is_traced: bool,
+    pub(crate) pipelines: Vec<Pipeline>,
+    pub(crate) key_groups: u16,
+    pub(crate) frame_size: u32,
+    /// Of each subtask's keyed state.
+    pub(crate) memory_limit_bytes: u64,
+    pub(crate) retained: usize,
+    pub(crate) tolerable_failures: u32,
+    /// How often, of a hundred, an actor does nothing when it is its turn.
+    pub(crate) dallies: Vec<u64>,
+    pub(crate) troubles: Vec<(Moment, Trouble)>,
+}
+
+impl Pipeline {
+    fn random(rng: &mut Rng) -> Self {
+        let scale = [10, 40, 100][rng.index(3)];
+        let splits: Vec<u64> = (0..=rng.below(3)).map(|_| rng.below(scale) * rng.below(5) / 2).collect();
+        let mut pipeline = Self {
+            splits,
+            keys: 1 + rng.below(12),
+            padding: [0, 0, 0, 200, 3000][rng.index(5)],
+            stages: stages(rng),
+            sink: if rng.chance(50) {
+                let block_len = [64, 1000, 5000][rng.index(3)];
+                SinkKind::Files { block_len, part_len_max: block_len * (1 + rng.index(4)) }
+            } else {
+                SinkKind::Ledger { buffer: [1, 4, 30][rng.index(3)] }
+            },
+            burst: 1 + rng.below(6),
+            pauses: [0, 30, 70][rng.index(3)],
+        };
+        if pipeline.padding == 3000 {
+            pipeline.splits.iter_mut().for_each(|len| *len = (*len).min(40));
+        }
+        pipeline
+    }
+
+    /// A record of the source.
+    pub(crate) fn record(&self, split: u16, number: u64) -> Vec<u8> {
+        let key = (number * 7 + u64::from(split) * 3 + number / 5) % self.keys;
+        let mut record = record::record(key, split, number);
+        record.resize(record.len() + self.padding, b'.');
+        record
+    }
+
+    /// Bytes of all its records.
+    fn size(&self) -> u64 {
+        self.splits.iter().sum::<u64>() * (self.padding as u64 + 100)
+    }
+
+    /// How many vertices it has.
+    pub(crate) fn vertices(&self) -> usize {
+        let starts = |stage: &&Stage| matches!(stage, Stage::Rebalance | Stage::Keyed(_));
+        1 + self.stages.iter().filter(starts).count()
+    }
+}
+
+fn stages(rng: &mut Rng) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    if rng.chance(40) {
+        stages.push(Stage::Fork);
+    }
+    if rng.chance(30) {
+        // Before anything changes their order.
+        stages.push(Stage::Keyed(Keyed::Ordered));
+    }
+    let mut exchanges = rng.index(3);
+    while exchanges > 0 {
+        let keyed = [Keyed::Count, Keyed::Tally, Keyed::Hold, Keyed::Gather];
+        stages.push(match rng.below(10) {
+            0..6 => Stage::Keyed(keyed[rng.index(keyed.len())]),
+            6..8 => Stage::Rebalance,
+            8 => Stage::Rekey,
+            _ => Stage::Fork,
+        });
+        exchanges -= usize::from(!matches!(stages.last(), Some(Stage::Rekey | Stage::Fork)));
+    }
+    if !stages.iter().any(|stage| matches!(stage, Stage::Keyed(_))) && rng.chance(80) {
+        stages.push(Stage::Keyed(Keyed::Count));
+    }
+    stages
+}
+
+impl Plan {
+    pub(crate) fn of(seed: u64, mutant: Option<Mutant>) -> Self {
+        let rng = &mut Rng::new(seed);
+        let pipelines: Vec<_> = (0..[1, 1, 2, 3][rng.index(4)]).map(|_| Pipeline::random(rng)).collect();
+        let vertices: usize = pipelines.iter().map(Pipeline::vertices).sum();
+        let largest = pipelines.iter().map(Pipeline::size).max().unwrap_or(0);
+        Self {
+            seed,
+            mutant,
+            is_traced: false,
+            key_groups: [3, 4, 7, 16, 40][rng.index(5)],
+            frame_size: [256, 512, 1024, 4096][rng.index(4)],
+            memory_limit_bytes: (300 << 10) + largest * [3, 20][rng.index(2)],
+            retained: 2 + rng.index(2),
+            tolerable_failures: if rng.chance(20) { 2 } else { 1000 },
+            // Subtasks first, whatever their number; see `World::start`.
+            dallies: (0..vertices + 2).map(|_| [0, 0, 0, 30, 60][rng.index(5)]).collect(),
+            troubles: troubles(rng),
+            pipelines,
+        }
+    }
+}
+
+fn troubles(rng: &mut Rng) -> Vec<(Moment, Trouble)> {
+    let count = rng.below(7);
+    let mut troubles = Vec::new();
+    for _ in 0..count {
+        let moment = match rng.below(10) {
+            0..6 => Moment::Steps(30 + rng.below(80) * rng.below(14)),
+            6..8 => Moment::Manifest,
+            _ => Moment::Commit,
+        };
+        let rescales = rng.chance(50);
+        let trouble = match rng.below(20) {
+            0..3 => Trouble::Kill { rescales },
+            3..8 => Trouble::PowerCut { rescales },
+            8 => Trouble::Damage,
+            9..13 => Trouble::UserCode(Place::random(rng), Failure::random(rng)),
+            13 => Trouble::DiskFull { steps: rng.below(150) },
+            14 => Trouble::DiskSlow { steps: rng.below(400) },
+            15 => Trouble::DiskError { within: 1 + rng.below(20) },
+            16 => Trouble::Savepoint,
+            _ => Trouble::StartFromSavepoint { claims: rng.chance(50) },
+        };
+        if matches!(trouble, Trouble::StartFromSavepoint { .. }) {
+            troubles.push((Moment::Steps(rng.below(200)), Trouble::Savepoint));
+        }
+        troubles.push((moment, trouble));
+    }
+    troubles
+}
