@@ -23,7 +23,7 @@ pub(crate) enum Verb {
     /// Count the words of files; resumes from the folder if there is a checkpoint in it.
     Wordcount(WordcountArgs),
     /// List the checkpoints of a folder.
-    Checkpoints(FolderArgs),
+    Checkpoints(CheckpointsArgs),
     /// Read and check every byte of a folder's checkpoints, or of one checkpoint.
     Verify(FolderArgs),
 }
@@ -107,6 +107,15 @@ pub(crate) struct WordcountArgs {
     /// Print one JSON object for each event; for the demo.
     #[arg(long, hide = true)]
     pub(crate) events: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointsArgs {
+    #[command(flatten)]
+    pub(crate) folder: FolderArgs,
+    /// Also list what each subtask's part took: delay, alignment, sync and async time, sizes.
+    #[arg(long)]
+    pub(crate) details: bool,
 }
 
 #[derive(Debug, Args)]

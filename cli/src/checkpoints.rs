@@ -3,26 +3,38 @@
 use serde_json::{Value, json};
 use slackwater::recovery::Defect;
 
-use crate::args::FolderArgs;
+use crate::args::CheckpointsArgs;
 use crate::failure::Failure;
 use crate::folder::{self, Checkpoint, State};
 use crate::output;
 
+mod details;
+
 /// Lists the checkpoints of a folder.
-pub(crate) fn run(args: &FolderArgs) -> Result<bool, Failure> {
+pub(crate) fn run(args: &CheckpointsArgs) -> Result<bool, Failure> {
+    let (details, args) = (args.details, &args.folder);
     let found = folder::checkpoints(&args.dir)?;
     if args.json {
-        found.iter().for_each(|checkpoint| output::json(&object(checkpoint)));
+        found.iter().for_each(|checkpoint| output::json(&object(checkpoint, details)));
     } else if found.is_empty() {
         output::line(format_args!("no checkpoints in {}", args.dir.display()));
     } else {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         output::columns(&["id", "job", "triggered (ms)", "took (ms)", "size", "subtasks", "state"], &rows);
+        if details {
+            found.iter().for_each(tell_details);
+        }
     }
     Ok(true)
 }
 
-fn object(checkpoint: &Checkpoint) -> Value {
+fn tell_details(checkpoint: &Checkpoint) {
+    if let State::Complete(manifest) = &checkpoint.state {
+        details::table(&format!("checkpoint {} of {}", checkpoint.id, checkpoint.job()), manifest);
+    }
+}
+
+fn object(checkpoint: &Checkpoint, details: bool) -> Value {
     let mut object = json!({
         "id": checkpoint.id.0,
         "job": checkpoint.job(),
@@ -39,6 +51,7 @@ fn object(checkpoint: &Checkpoint) -> Value {
             object["duration_ms"] = json!(duration_ms(checkpoint));
             object["max_parallelism"] = json!(manifest.max_parallelism);
             object["subtasks"] = json!(subtasks(checkpoint));
+            details::add(&mut object, manifest, details);
         }
     }
     object

@@ -1,11 +1,14 @@
 //! What a checkpoint consists of, as owned values: the manifest and its parts.
 
+use slackwater_core::coordinator::TaskReport;
+use slackwater_core::coordinator::statistics::SubtaskFigures;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::Millis;
 use slackwater_mem::in_flight::{InFlight, StoredInFlight};
 use slackwater_mem::segment::SegmentRef;
 
 mod encoding;
+mod figures;
 
 pub use self::encoding::MEMORY_PER_BYTE;
 
@@ -50,6 +53,28 @@ pub struct SubtaskPart {
     pub in_flight: Option<StoredInFlight>,
     /// Small states that lie in the manifest itself.
     pub inline: Vec<InlineState>,
+    /// What it took to take it, where that is known.
+    pub figures: Option<SubtaskFigures>,
+}
+
+impl SubtaskPart {
+    /// Bytes of state that a restore reads, or finds in the manifest.
+    #[must_use]
+    pub fn state_bytes(&self) -> u64 {
+        let segment = self.segment.as_ref().map_or(0, |segment| segment.used_len);
+        let inline = self.inline.iter().flat_map(|state| &state.partitions).map(|bytes| bytes.len() as u64);
+        segment + inline.sum::<u64>()
+    }
+
+    /// What the coordinator is told of it.
+    pub(crate) fn report(&self) -> TaskReport {
+        let is_union = |state: &InlineState| state.redistribution == Redistribution::Union;
+        TaskReport {
+            has_state: self.segment.is_some() || !self.inline.is_empty(),
+            has_union_state: self.inline.iter().any(is_union),
+            ..TaskReport::default()
+        }
+    }
 }
 
 /// A state that lies in the manifest.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
 use heapless::Vec as FixedVec;
+use slackwater_core::coordinator::statistics::SubtaskFigures;
 use slackwater_core::coordinator::{
     Attempt, Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorOptions, Notification, RequestKind,
-    RequestToken, Sources, TaskReport, TaskSet, TaskState, TriggerError,
+    RequestToken, Sources, TaskSet, TaskState, TriggerError,
 };
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, SavepointFormat, TaskIndex};
@@ -21,6 +22,7 @@ use crate::retention::{Leaving, Retention};
 use crate::savepoint::{SavepointError, SavepointOrder};
 use crate::shared::Shared;
 
+mod statistics;
 mod stopping;
 #[cfg(test)]
 mod tests;
@@ -89,6 +91,8 @@ pub(crate) struct CoordinatorActor {
     last_failed: Option<CheckpointId>,
     /// A checkpoint has failed since the last one that completed.
     is_failing: bool,
+    /// What was reported of the part that the machine is told of.
+    reported: Option<SubtaskFigures>,
     /// When to ask again for the last checkpoint.
     ask_again_at: Option<Millis>,
 }
@@ -147,6 +151,7 @@ impl CoordinatorActor {
             cause: None,
             last_failed: None,
             is_failing: false,
+            reported: None,
             ask_again_at: None,
         })
     }
@@ -199,12 +204,13 @@ impl CoordinatorActor {
             }
             CoordinatorMail::Savepoint(order) => self.request_savepoint(now, order),
             CoordinatorMail::Stop(order) => self.on_stop_requested(now, order),
-            CoordinatorMail::Acknowledge { id, task, part } => {
-                if let Some(pending) = self.pending.get_mut(&id) {
-                    pending.parts.insert(task, part);
-                }
-                let (by, report) = (Attempt::first(task), TaskReport::default());
-                self.tell_machine(now, CoordinatorEvent::Acknowledged { id, by, report })
+            CoordinatorMail::Acknowledge { id, task, part, metrics } => {
+                self.on_acknowledged(now, id, task, *part, &metrics)
+            }
+            CoordinatorMail::Incomplete { id, task, metrics } => {
+                let figures = statistics::figures(now, task, &metrics);
+                self.shared.statistics().reported(id, SubtaskFigures { is_complete: false, ..figures });
+                Ok(())
             }
             CoordinatorMail::Decline { id, task, reason, cause } => {
                 self.cause = cause.or(self.cause);
@@ -228,6 +234,7 @@ impl CoordinatorActor {
                 Ok(())
             }
             CoordinatorMail::Committed { id, task } => {
+                self.shared.statistics().committed(now, id, task);
                 self.on_committed(id, task);
                 self.stop_committed(now, id, task)
             }
@@ -251,6 +258,7 @@ impl CoordinatorActor {
                     self.shared.note(format!("checkpoint {id} could not be deleted: {error}"));
                 }
                 self.stop_deleted(id);
+                self.shared.statistics().discarded(id);
                 self.retention.deleted(id, result.is_ok())
             }
         }
@@ -279,6 +287,7 @@ impl CoordinatorActor {
             }
             leaving = self.retention.completed(id)?;
         }
+        self.completed(now, id)?;
         self.shared.checkpoint_completed(id);
         (self.is_failing, self.cause) = (false, None);
         self.tell_machine(now, CoordinatorEvent::Stored { id, subsumed: leaving.subsumed })?;
@@ -309,7 +318,8 @@ impl CoordinatorActor {
         match action {
             // Nothing is left that another checkpoint could cover; its folder would stay incomplete.
             CoordinatorAction::PrepareLocation { .. } if matches!(self.end, End::Committing { .. }) => {}
-            CoordinatorAction::PrepareLocation { id, request, .. } => {
+            CoordinatorAction::PrepareLocation { id, kind, request, .. } => {
+                self.triggered(now, id, kind)?;
                 self.pending.insert(id, Pending { barrier: None, parts: BTreeMap::new(), manifest: None });
                 let order = request.and_then(|request| self.savepoints.get(&request));
                 let savepoint = order.map(|order| order.folder.clone());
@@ -340,6 +350,7 @@ impl CoordinatorActor {
             CoordinatorAction::RequestFailed { request, id, reason } => {
                 self.last_failed = id.or(self.last_failed);
                 self.note_failure(reason);
+                self.failed(now, id, reason)?;
                 self.on_request_failed(now, request, reason)?;
             }
             CoordinatorAction::RequestRefused { request, reason } => {
@@ -348,12 +359,12 @@ impl CoordinatorActor {
             CoordinatorAction::RequestCompleted { request, id } => {
                 self.on_request_completed(now, request, id)?;
             }
+            CoordinatorAction::KeepPart { id, .. } => self.keep_figures(id),
             CoordinatorAction::FailJob { reason, .. } => {
                 return Err(JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause });
             }
-            // Parts are kept as they come, files are not shared, and there are neither hooks nor coordinators.
-            CoordinatorAction::KeepPart { .. }
-            | CoordinatorAction::RegisterShared { .. }
+            // Files are not shared, and there are neither hooks nor coordinators.
+            CoordinatorAction::RegisterShared { .. }
             | CoordinatorAction::DiscardLate { .. }
             | CoordinatorAction::SnapshotOperatorCoordinators { .. }
             | CoordinatorAction::TriggerHooks { .. }
@@ -392,6 +403,7 @@ impl CoordinatorActor {
     ) -> Result<(), JobError> {
         let Some(order) = self.savepoints.remove(&request) else { return Ok(()) };
         self.pending.remove(&id);
+        self.completed(now, id)?;
         order.answer.give(Ok(id));
         self.stop_saved(now, request, id)
     }

@@ -134,6 +134,7 @@ pub mod savepoint;
 mod shared;
 #[cfg(any(test, feature = "test-kit"))]
 pub mod sink_kit;
+pub mod statistics;
 pub mod stop;
 pub mod storage;
 mod task;

@@ -4,6 +4,7 @@ use slackwater_core::coordinator::Notification;
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
 use slackwater_core::reason::FailureReason;
+use slackwater_core::subtask::SnapshotMetrics;
 
 use crate::chain::HeldSink;
 use crate::checkpoint::SubtaskPart;
@@ -45,8 +46,10 @@ pub(crate) enum CoordinatorMail {
     Savepoint(SavepointOrder),
     /// Somebody wants the job to end with a savepoint.
     Stop(StopOrder),
-    /// A subtask's part is durable.
-    Acknowledge { id: CheckpointId, task: TaskIndex, part: SubtaskPart },
+    /// A subtask's part is durable; with what it took.
+    Acknowledge { id: CheckpointId, task: TaskIndex, part: Box<SubtaskPart>, metrics: SnapshotMetrics },
+    /// What a part took that is not acknowledged, because its checkpoint is off.
+    Incomplete { id: CheckpointId, task: TaskIndex, metrics: SnapshotMetrics },
     /// A subtask does not take part; with the disk's error where that is why.
     Decline { id: CheckpointId, task: TaskIndex, reason: FailureReason, cause: Option<DiskError> },
     /// A subtask has emitted everything it ever will.

@@ -1,12 +1,13 @@
 //! What the actors of a job and those who watch it have in common.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use slackwater_core::ids::CheckpointId;
 
 use crate::actor::{Signal, lock};
 use crate::error::JobError;
+use crate::statistics::{CheckpointStatistics, Tracker};
 
 /// Progress of a running job, to be looked at from anywhere. Each number is exact, but they are not taken
 /// at the same moment.
@@ -34,6 +35,12 @@ impl Observer {
             checkpoints_completed: read(&counters.completed),
             checkpoints_failed: read(&counters.failed),
         }
+    }
+
+    /// What its checkpoints took, all of one moment.
+    #[must_use]
+    pub fn checkpoints(&self) -> CheckpointStatistics {
+        self.shared.statistics().statistics()
     }
 
     /// Tells the job to end soon, without a checkpoint; it then reports [`JobError::Stopped`].
@@ -80,6 +87,7 @@ struct Inner {
     signals: Mutex<Vec<Signal>>,
     notes: Mutex<Vec<String>>,
     counters: Counters,
+    statistics: Mutex<Tracker>,
 }
 
 #[derive(Debug, Default)]
@@ -130,6 +138,11 @@ impl Shared {
 
     pub(crate) fn notes(&self) -> Vec<String> {
         lock(&self.inner.notes).clone()
+    }
+
+    /// Figures of the job's checkpoints. Nobody on the way of records asks for them.
+    pub(crate) fn statistics(&self) -> MutexGuard<'_, Tracker> {
+        lock(&self.inner.statistics)
     }
 
     pub(crate) fn add_input(&self, records: u64, bytes: u64) {

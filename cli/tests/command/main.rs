@@ -8,6 +8,7 @@
 
 mod damaged;
 mod demo;
+mod details;
 mod file_systems;
 mod full_disk;
 mod kills;

@@ -4,11 +4,12 @@ use std::convert::Infallible;
 
 use slackwater_core::format::manifest::{self, ManifestEncoder, ManifestView, StateMode, SubtaskEncoder};
 use slackwater_core::format::{EncodeError, FormatError};
-use slackwater_core::ids::CheckpointId;
+use slackwater_core::ids::{CheckpointId, TaskIndex};
 use slackwater_core::time::Millis;
 use slackwater_mem::in_flight::StoredInFlight;
 use slackwater_mem::segment::SegmentRef;
 
+use super::figures::{self, FIGURES};
 use super::{InlineState, Manifest, Redistribution, SubtaskPart, VertexPart};
 
 type Encoded = Result<(), EncodeError<Infallible>>;
@@ -66,11 +67,15 @@ fn encode_vertex(encoder: &mut ManifestEncoder<&mut Vec<u8>>, vertex: &VertexPar
     let mut subtasks = encoder.vertex(&manifest::Vertex { uid: &vertex.name, parallelism })?;
     (0..).zip(&vertex.subtasks).try_for_each(|(index, part)| {
         let subtask = manifest::Subtask { index, is_finished: part.is_drained };
-        encode_subtask(&mut subtasks.subtask(subtask)?, part)
+        encode_subtask(&mut subtasks.subtask(subtask)?, &vertex.name, part)
     })
 }
 
-fn encode_subtask(encoder: &mut SubtaskEncoder<'_, &mut Vec<u8>>, part: &SubtaskPart) -> Encoded {
+fn encode_subtask(
+    encoder: &mut SubtaskEncoder<'_, &mut Vec<u8>>,
+    vertex: &str,
+    part: &SubtaskPart,
+) -> Encoded {
     if let Some(segment) = &part.segment {
         encoder.segment(&segment.as_manifest())?;
     }
@@ -86,6 +91,10 @@ fn encode_subtask(encoder: &mut SubtaskEncoder<'_, &mut Vec<u8>>, part: &Subtask
         let mut partitions = encoder.state(&head)?;
         state.partitions.iter().try_for_each(|bytes| partitions.partition(bytes))?;
     }
+    if let Some(figures) = &part.figures {
+        let head = manifest::InlineState { operator: vertex, name: FIGURES, mode: StateMode::Plain };
+        encoder.state(&head)?.partition(&figures::encode(figures))?;
+    }
     Ok(())
 }
 
@@ -95,11 +104,16 @@ fn decode_vertex(vertex: manifest::VertexView<'_>) -> VertexPart {
 }
 
 fn decode_subtask(subtask: manifest::SubtaskView<'_>) -> SubtaskPart {
+    let states = subtask.states().filter(|state| state.name != FIGURES);
+    let mut figures = subtask.states().filter(|state| state.name == FIGURES);
+    let task = TaskIndex(u16::try_from(subtask.index).unwrap_or(u16::MAX));
+    let figures = figures.next().and_then(|state| figures::decode(state.partitions().next()?, task));
     SubtaskPart {
         is_drained: subtask.is_finished,
         segment: subtask.segments().next().map(SegmentRef::from),
         in_flight: subtask.in_flight().map(StoredInFlight::from),
-        inline: exactly(subtask.states(), decode_state),
+        inline: exactly(states, decode_state),
+        figures,
     }
 }
 
@@ -142,6 +156,7 @@ impl Redistribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slackwater_core::coordinator::statistics::SubtaskFigures;
     use slackwater_core::key_group::{KeyGroup, KeyGroupRange};
     use slackwater_mem::in_flight::{CapturedChannel, InFlight, InFlightHeader, InFlightRef};
 
@@ -164,12 +179,30 @@ mod tests {
         let file =
             InFlightRef { file_name: "chk-7/2-9.inflight".into(), len: 1 << 20, checksum: 6, file_id: 7 };
         let in_flight = Some(StoredInFlight::File(file));
-        let part = SubtaskPart { is_drained: true, segment: Some(segment), in_flight, inline: vec![state] };
         let channel = CapturedChannel { edge: 0, sender: 1, batches: vec![b"batch".to_vec()] };
         let header = InFlightHeader { subtask: 3, file_id: 8, job_id: 99, checkpoint: 7, attempt: 9 };
         let captured = InFlight { channels: vec![channel] }.encode(&header).unwrap();
         let other =
             SubtaskPart { in_flight: Some(StoredInFlight::Inline(captured)), ..SubtaskPart::default() };
+        let figures = SubtaskFigures {
+            checkpointed_size: 1,
+            state_size: 2,
+            synchronous: Millis(3),
+            asynchronous: Millis(4),
+            processed: 5,
+            persisted: 6,
+            alignment: Millis(7),
+            start_delay: Millis(u64::MAX),
+            is_unaligned: true,
+            ..SubtaskFigures::finished(TaskIndex(0), Millis(1240))
+        };
+        let part = SubtaskPart {
+            is_drained: true,
+            segment: Some(segment),
+            in_flight,
+            inline: vec![state],
+            figures: Some(figures),
+        };
         let manifest = Manifest {
             id: CheckpointId(7),
             job_id: 99,

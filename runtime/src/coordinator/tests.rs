@@ -1,5 +1,6 @@
 use slackwater_core::coordinator::CoordinatorOptions;
 use slackwater_core::retained::RetentionPolicy;
+use slackwater_core::subtask::SnapshotMetrics;
 
 use super::*;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
@@ -78,8 +79,8 @@ impl Bench {
     /// Every task has emitted everything and acknowledges.
     fn acknowledge(&mut self, id: CheckpointId) {
         for task in [0, 1].map(TaskIndex) {
-            let part = SubtaskPart { is_drained: true, ..SubtaskPart::default() };
-            self.send(CoordinatorMail::Acknowledge { id, task, part });
+            let part = Box::new(SubtaskPart { is_drained: true, ..SubtaskPart::default() });
+            self.send(CoordinatorMail::Acknowledge { id, task, part, metrics: SnapshotMetrics::default() });
         }
     }
 }

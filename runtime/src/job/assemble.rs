@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use slackwater_core::coordinator::CoordinatorOptions;
 use slackwater_core::durable::{Disk, DiskError, folder_of};
-use slackwater_core::ids::{CheckpointId, TaskIndex};
+use slackwater_core::ids::{CheckpointId, SavepointFormat, SnapshotKind, TaskIndex};
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
@@ -28,6 +28,7 @@ use crate::recovery::{self, Found};
 use crate::retention::Retention;
 use crate::savepoint::{RestoreFrom, RestoreMode};
 use crate::shared::Shared;
+use crate::statistics::{RestoreFigures, Tracker};
 use crate::task::{Loading, Task, TaskParts};
 use crate::writer::{SegmentIdentity, Writer, WriterParts};
 
@@ -70,6 +71,7 @@ where
     let Loaded { heaps, captured } = loaded.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
     let template = template(&builder, manifest, max_parallelism, now, options);
     let wiring = Wiring::new(&builder);
+    *wiring.shared.statistics() = tracker(&builder, &found, now);
     let states = RestoredStates::new(manifest, &captured);
 
     let mut heads = build_heads(&mut builder, max_parallelism, options);
@@ -219,6 +221,30 @@ fn template(
         is_finished: false,
         vertices: vertices.collect(),
     }
+}
+
+/// Figures of nothing but what the job goes on from.
+fn tracker(builder: &JobBuilder, found: &Found, now: Now) -> Tracker {
+    let tasks = builder.vertices.iter().flat_map(|vertex| {
+        let parallelism = u16::try_from(vertex.signals.len()).unwrap_or(u16::MAX);
+        (0..parallelism).map(|index| (vertex.name.clone(), index))
+    });
+    let mut tracker = Tracker::new(tasks.collect());
+    if let Some(manifest) = &found.newest {
+        let is_own = found.retained.contains(&manifest.id);
+        let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
+        tracker.restored(RestoreFigures {
+            id: manifest.id,
+            kind: if is_own {
+                SnapshotKind::Checkpoint
+            } else {
+                SnapshotKind::Savepoint(SavepointFormat::Native)
+            },
+            at: now.wall,
+            state_size: subtasks.map(SubtaskPart::state_bytes).sum(),
+        });
+    }
+    tracker
 }
 
 /// The heads of each vertex, not yet restored.

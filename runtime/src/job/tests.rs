@@ -26,6 +26,7 @@ mod memory;
 mod modes;
 mod savepoint;
 mod sinks;
+mod statistics;
 mod stop;
 
 /// Counts from 0 to `end`, some numbers per read.

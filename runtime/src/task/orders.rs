@@ -79,9 +79,9 @@ impl Task {
                 self.parts.forget(id);
                 self.writer.send(WriterMail::Abandon { id, task: self.index });
             }
-            SubtaskAction::Acknowledge { id, .. } => {
-                let (task, part) = (self.index, self.parts.acknowledge(id));
-                self.coordinator.send(CoordinatorMail::Acknowledge { id, task, part });
+            SubtaskAction::Acknowledge { id, metrics, .. } => {
+                let (task, part) = (self.index, Box::new(self.parts.acknowledge(id)));
+                self.coordinator.send(CoordinatorMail::Acknowledge { id, task, part, metrics });
             }
             SubtaskAction::Decline { id, reason } => self.decline(id, reason),
             SubtaskAction::NotifyComplete(id) => self.commit(id)?,
@@ -92,8 +92,9 @@ impl Task {
             SubtaskAction::FailTask { id, failure } => {
                 return Err(self.failed(format!("checkpoint {id} ended the task: {failure}")));
             }
-            // Nobody wants to know.
-            SubtaskAction::ReportIncomplete { .. } => {}
+            SubtaskAction::ReportIncomplete { id, metrics } => {
+                self.coordinator.send(CoordinatorMail::Incomplete { id, task: self.index, metrics });
+            }
             // Some are carried out at once, and what this subtask is like gives no reason for the others.
             SubtaskAction::OvertakeOutputs(_)
             | SubtaskAction::DropCapture(_)

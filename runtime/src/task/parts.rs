@@ -108,10 +108,9 @@ impl Parts {
         Some(*id)
     }
 
-    /// How large the segment is.
+    /// How large the part is. Nothing is shared with earlier checkpoints, so all of it is written.
     pub(super) fn sizes(&self, id: CheckpointId) -> PartSizes {
-        let segment = self.taken.get(&id).and_then(|taken| taken.part.segment.as_ref());
-        let bytes = segment.map_or(0, |segment| segment.used_len);
+        let bytes = self.taken.get(&id).map_or(0, |taken| taken.part.state_bytes());
         PartSizes { written_bytes: bytes, state_bytes: bytes }
     }
 

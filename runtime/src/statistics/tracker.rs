@@ -1,0 +1,159 @@
+//! Follows the checkpoints of a running job.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use slackwater_core::coordinator::statistics::Statistics;
+use slackwater_core::ids::{CheckpointId, SnapshotKind, TaskIndex};
+use slackwater_core::machine::Rejected;
+use slackwater_core::reason::FailureReason;
+use slackwater_core::time::{Millis, Now};
+
+use super::samples::Samples;
+use super::{
+    CheckpointFigures, CheckpointRecord, CheckpointStatistics, HISTORY, RestoreFigures, SubtaskFigures,
+    SubtaskRecord, Summary,
+};
+
+/// Checkpoints that may be under way at the same time.
+const PENDING: usize = 8;
+
+/// The figures of a job.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    /// The vertex and index of each task.
+    tasks: Vec<(String, u16)>,
+    machine: Statistics<PENDING, HISTORY>,
+    /// What the machine lets pass through, for all checkpoints that it remembers.
+    pub(super) details: BTreeMap<CheckpointId, Details>,
+    duration: Samples,
+    state_size: Samples,
+    checkpointed_size: Samples,
+    processed: Samples,
+    persisted: Samples,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Details {
+    subtasks: BTreeMap<TaskIndex, SubtaskFigures>,
+    /// When it was complete, and whose sinks have yet to commit it.
+    committing: Option<(Millis, BTreeSet<TaskIndex>)>,
+    commit: Option<Millis>,
+}
+
+impl Tracker {
+    /// Of a job with these tasks, each named by its vertex and its index there.
+    pub(crate) fn new(tasks: Vec<(String, u16)>) -> Self {
+        Self { tasks, ..Self::default() }
+    }
+
+    pub(crate) const fn restored(&mut self, from: RestoreFigures) {
+        self.machine.restored(from);
+    }
+
+    pub(crate) fn triggered(
+        &mut self,
+        now: Now,
+        id: CheckpointId,
+        kind: SnapshotKind,
+    ) -> Result<(), Rejected> {
+        let tasks = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
+        self.machine.triggered(id, kind, now.wall, tasks, 0)?;
+        self.details.insert(id, Details::default());
+        Ok(())
+    }
+
+    /// What a task has reported, whether or not it counts.
+    pub(crate) fn reported(&mut self, id: CheckpointId, figures: SubtaskFigures) {
+        self.machine.reported(id, &figures);
+        if let Some(details) = self.details.get_mut(&id) {
+            details.subtasks.insert(figures.task, figures);
+        }
+    }
+
+    pub(crate) fn completed(&mut self, now: Now, id: CheckpointId) -> Result<(), Rejected> {
+        self.machine.completed(id)?;
+        if let Some(figures) = self.machine.find(id) {
+            self.duration.add(figures.duration().0);
+            self.state_size.add(figures.state_size);
+            self.checkpointed_size.add(figures.checkpointed_size);
+            self.processed.add(figures.processed);
+            self.persisted.add(figures.persisted);
+        }
+        let everybody = (0u16..).map(TaskIndex).take(self.tasks.len()).collect();
+        if let Some(details) = self.details.get_mut(&id) {
+            details.committing = Some((now.monotonic, everybody));
+        }
+        self.forget();
+        Ok(())
+    }
+
+    /// A task's sinks have committed this checkpoint and all before it.
+    pub(crate) fn committed(&mut self, now: Now, id: CheckpointId, task: TaskIndex) {
+        for details in self.details.range_mut(..=id).map(|(_, details)| details) {
+            if let Some((since, left)) = &mut details.committing
+                && left.remove(&task)
+                && left.is_empty()
+            {
+                details.commit = Some(now.monotonic.since(*since));
+                details.committing = None;
+            }
+        }
+    }
+
+    /// A checkpoint failed, or a request for one before it had a number.
+    pub(crate) fn failed(
+        &mut self,
+        now: Now,
+        id: Option<CheckpointId>,
+        reason: FailureReason,
+    ) -> Result<(), Rejected> {
+        match id.filter(|id| self.machine.in_progress().any(|pending| pending.id == *id)) {
+            Some(id) => self.machine.failed(id, now.wall, reason)?,
+            None => self.machine.failed_without_checkpoint(),
+        }
+        self.forget();
+        Ok(())
+    }
+
+    pub(crate) fn discarded(&mut self, id: CheckpointId) {
+        self.machine.discarded(id);
+    }
+
+    pub(crate) fn statistics(&self) -> CheckpointStatistics {
+        let record = |figures: &CheckpointFigures| self.record(figures);
+        let latest = self.machine.latest();
+        CheckpointStatistics {
+            counts: self.machine.counts(),
+            in_progress: self.machine.in_progress().map(record).collect(),
+            history: self.machine.history().map(record).collect(),
+            latest_completed: latest.completed.as_ref().map(record),
+            latest_savepoint: latest.savepoint.as_ref().map(record),
+            latest_failed: latest.failed.as_ref().map(record),
+            latest_restored: latest.restored,
+            summary: Summary {
+                duration: self.duration.distribution(),
+                state_size: self.state_size.distribution(),
+                checkpointed_size: self.checkpointed_size.distribution(),
+                processed: self.processed.distribution(),
+                persisted: self.persisted.distribution(),
+            },
+        }
+    }
+
+    fn record(&self, figures: &CheckpointFigures) -> CheckpointRecord {
+        let details = self.details.get(&figures.id);
+        let subtasks = details.into_iter().flat_map(|details| &details.subtasks);
+        let named = subtasks.filter_map(|(task, figures)| {
+            let (operator, index) = self.tasks.get(usize::from(task.0))?;
+            Some(SubtaskRecord { operator: operator.clone(), index: *index, figures: *figures })
+        });
+        let subtasks = named.collect();
+        CheckpointRecord { figures: *figures, commit: details.and_then(|details| details.commit), subtasks }
+    }
+
+    /// Drops what the machine has forgotten.
+    fn forget(&mut self) {
+        let Self { machine, details, .. } = self;
+        details.retain(|id, _| machine.find(*id).is_some());
+    }
+}
