@@ -101,6 +101,9 @@ pub(crate) struct WordcountArgs {
     /// Print this many of the most frequent words at the end.
     #[arg(long, default_value_t = 0)]
     pub(crate) top: usize,
+    /// Tell on standard error what happens to checkpoints: trace is the most.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogArg::Off)]
+    pub(crate) log: LogArg,
     /// Print one JSON object at the end.
     #[arg(long)]
     pub(crate) json: bool,
@@ -145,6 +148,22 @@ pub(crate) enum StorageArg {
     Mmap,
     /// Memory: nothing survives a kill, and the output is written when the job has ended.
     Mem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogArg {
+    /// Nothing.
+    Off,
+    /// What went wrong.
+    Error,
+    /// What may go wrong: failed checkpoints, those passed over.
+    Warn,
+    /// Each checkpoint, and recoveries.
+    Info,
+    /// What each subtask does for a checkpoint.
+    Debug,
+    /// Everything.
+    Trace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,6 +5,7 @@ mod checkpoints;
 mod demo;
 mod failure;
 mod folder;
+mod log;
 mod modes;
 mod output;
 mod parts;

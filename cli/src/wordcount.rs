@@ -22,6 +22,7 @@ use slackwater::word_count::{Emit, WordCountOptions, word_count};
 
 use crate::args::{CompressionArg, EmitArg, StorageArg, WordcountArgs};
 use crate::failure::Failure;
+use crate::log;
 use crate::output;
 use furthest::Furthest;
 use progress::Bar;
@@ -37,6 +38,7 @@ const TICK: Duration = Duration::from_millis(5);
 pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let clock = Clock::start();
     args.modes.check()?;
+    log::start(args.log)?;
     folders::refuse_other_job(&args.dir)?;
     let inputs = Inputs::files(args.inputs.iter().cloned())
         .map_err(|error| Failure::environment(error.to_string()))?;

@@ -138,6 +138,7 @@ pub mod statistics;
 pub mod stop;
 pub mod storage;
 mod task;
+pub mod telemetry;
 pub mod transform;
 pub mod word_count;
 pub mod write_sink;

@@ -24,17 +24,7 @@ impl Observer {
     /// The numbers of this moment.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let counters = &self.shared.inner.counters;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Progress {
-            bytes_read: read(&counters.bytes_read),
-            bytes_restored: read(&counters.bytes_restored),
-            source_records: read(&counters.source_records),
-            records: read(&counters.records),
-            last_checkpoint: Some(read(&counters.last_checkpoint)).filter(|id| *id > 0).map(CheckpointId),
-            checkpoints_completed: read(&counters.completed),
-            checkpoints_failed: read(&counters.failed),
-        }
+        self.shared.progress()
     }
 
     /// What its checkpoints took, all of one moment.
@@ -138,6 +128,20 @@ impl Shared {
 
     pub(crate) fn notes(&self) -> Vec<String> {
         lock(&self.inner.notes).clone()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let counters = &self.inner.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Progress {
+            bytes_read: read(&counters.bytes_read),
+            bytes_restored: read(&counters.bytes_restored),
+            source_records: read(&counters.source_records),
+            records: read(&counters.records),
+            last_checkpoint: Some(read(&counters.last_checkpoint)).filter(|id| *id > 0).map(CheckpointId),
+            checkpoints_completed: read(&counters.completed),
+            checkpoints_failed: read(&counters.failed),
+        }
     }
 
     /// Figures of the job's checkpoints. Nobody on the way of records asks for them.

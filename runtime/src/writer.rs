@@ -22,6 +22,7 @@ use crate::files::{FileEvent, FileRequest, FileTicket};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::paths;
 use crate::shared::Shared;
+use crate::telemetry;
 
 mod in_flight;
 mod part;
@@ -71,6 +72,8 @@ pub(crate) struct Writer<D: Disk<Frozen = FrozenRun>> {
     /// What is under way, by the number of its job.
     running: BTreeMap<u32, (Tokens, Running<D>)>,
     next_job: u32,
+    /// The spans of segments that are being written.
+    persisting: BTreeMap<u32, telemetry::Span>,
     /// The job of each file that a sink is writing.
     parts: BTreeMap<(TaskIndex, FileTicket), u32>,
     ended: FixedVec<Completion<D::Block>, PER_STEP>,
@@ -108,6 +111,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             recovers_sinks: false,
             running: BTreeMap::new(),
             next_job: 0,
+            persisting: BTreeMap::new(),
             parts: BTreeMap::new(),
             ended: FixedVec::new(),
         }
@@ -128,7 +132,8 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
             WriterMail::PrepareLocation { id, savepoint } => self.prepare_location(id, savepoint),
             WriterMail::Persist { id, task, snapshot } => {
                 let work = SegmentWriter::new(*snapshot, self.segments.spec(self.base(id), id, task));
-                self.start(Running::Segment(id, task, Box::new(work)));
+                let job = self.start(Running::Segment(id, task, Box::new(work)));
+                self.persisting.insert(job, telemetry::persisting(task, id));
             }
             WriterMail::PersistInFlight { id, task, captured } => self.persist_in_flight(id, task, captured),
             WriterMail::Abandon { id, task } => self.abandon(id, task),
@@ -301,6 +306,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
         for job in &ended {
             if let Some((_, running)) = self.running.remove(job) {
                 self.finish(running);
+                self.persisting.remove(job);
             }
         }
         !ended.is_empty()

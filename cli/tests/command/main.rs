@@ -12,6 +12,7 @@ mod details;
 mod file_systems;
 mod full_disk;
 mod kills;
+mod log;
 mod memory;
 mod modes;
 mod refused;

@@ -48,7 +48,8 @@ impl CoordinatorActor {
     }
 
     pub(super) fn completed(&self, now: Now, id: CheckpointId) -> Result<(), JobError> {
-        self.shared.statistics().completed(now, id).map_err(refused)
+        let progress = self.shared.progress();
+        self.shared.statistics().completed(now, id, &progress).map_err(refused)
     }
 
     pub(super) fn failed(

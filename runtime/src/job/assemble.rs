@@ -30,6 +30,7 @@ use crate::savepoint::{RestoreFrom, RestoreMode};
 use crate::shared::Shared;
 use crate::statistics::{RestoreFigures, Tracker};
 use crate::task::{Loading, Task, TaskParts};
+use crate::telemetry;
 use crate::writer::{SegmentIdentity, Writer, WriterParts};
 
 /// The boxes through which the actors of a job talk.
@@ -59,6 +60,7 @@ pub(super) fn assemble<D>(
 where
     D: Disk<Frozen = FrozenRun> + Send + 'static,
 {
+    let _recovering = telemetry::in_recovery(&builder.name);
     let max_parallelism = builder.validate()?;
     options.check_modes()?;
     check_compression(options.compression)
@@ -229,7 +231,8 @@ fn tracker(builder: &JobBuilder, found: &Found, now: Now) -> Tracker {
         let parallelism = u16::try_from(vertex.signals.len()).unwrap_or(u16::MAX);
         (0..parallelism).map(|index| (vertex.name.clone(), index))
     });
-    let mut tracker = Tracker::new(tasks.collect());
+    found.passed_over.iter().for_each(|over| telemetry::passed_over(over.id, &over.reason));
+    let mut tracker = Tracker::new(&builder.name, tasks.collect());
     if let Some(manifest) = &found.newest {
         let is_own = found.retained.contains(&manifest.id);
         let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);

@@ -6,13 +6,14 @@ use slackwater_core::time::{Millis, Now};
 
 use super::samples::Samples;
 use super::{CheckpointStatistics, Distribution, HISTORY, SubtaskFigures, Tracker};
+use crate::shared::Progress;
 
 const fn at(millis: u64) -> Now {
     Now { monotonic: Millis(millis), wall: Millis(1_000_000 + millis) }
 }
 
 fn tracker() -> Tracker {
-    Tracker::new(vec![("source".into(), 0), ("count".into(), 0), ("count".into(), 1)])
+    Tracker::new("job", vec![("source".into(), 0), ("count".into(), 0), ("count".into(), 1)])
 }
 
 fn report(tracker: &mut Tracker, id: u64, task: u16, acknowledged: u64, size: u64) {
@@ -29,7 +30,7 @@ fn complete(tracker: &mut Tracker, id: u64, start: u64) {
     for task in 0..3 {
         report(tracker, id, task, start + 1 + u64::from(task), 10 * id);
     }
-    tracker.completed(at(start + 10), CheckpointId(id)).unwrap();
+    tracker.completed(at(start + 10), CheckpointId(id), &Progress::default()).unwrap();
 }
 
 fn ids(statistics: &CheckpointStatistics) -> Vec<u64> {

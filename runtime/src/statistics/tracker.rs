@@ -13,6 +13,8 @@ use super::{
     CheckpointFigures, CheckpointRecord, CheckpointStatistics, HISTORY, RestoreFigures, SubtaskFigures,
     SubtaskRecord, Summary,
 };
+use crate::shared::Progress;
+use crate::telemetry::Telemetry;
 
 /// Checkpoints that may be under way at the same time.
 const PENDING: usize = 8;
@@ -20,6 +22,7 @@ const PENDING: usize = 8;
 /// The figures of a job.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
+    telemetry: Telemetry,
     /// The vertex and index of each task.
     tasks: Vec<(String, u16)>,
     machine: Statistics<PENDING, HISTORY>,
@@ -42,11 +45,12 @@ pub(super) struct Details {
 
 impl Tracker {
     /// Of a job with these tasks, each named by its vertex and its index there.
-    pub(crate) fn new(tasks: Vec<(String, u16)>) -> Self {
-        Self { tasks, ..Self::default() }
+    pub(crate) fn new(job: &str, tasks: Vec<(String, u16)>) -> Self {
+        Self { telemetry: Telemetry::new(job), tasks, ..Self::default() }
     }
 
-    pub(crate) const fn restored(&mut self, from: RestoreFigures) {
+    pub(crate) fn restored(&mut self, from: RestoreFigures) {
+        self.telemetry.restored(&from);
         self.machine.restored(from);
     }
 
@@ -58,21 +62,32 @@ impl Tracker {
     ) -> Result<(), Rejected> {
         let tasks = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
         self.machine.triggered(id, kind, now.wall, tasks, 0)?;
+        self.telemetry.triggered(id, kind);
         self.details.insert(id, Details::default());
         Ok(())
     }
 
     /// What a task has reported, whether or not it counts.
     pub(crate) fn reported(&mut self, id: CheckpointId, figures: SubtaskFigures) {
+        if let Some((operator, index)) = self.tasks.get(usize::from(figures.task.0)) {
+            self.telemetry.reported(id, operator, *index, &figures);
+        }
         self.machine.reported(id, &figures);
         if let Some(details) = self.details.get_mut(&id) {
             details.subtasks.insert(figures.task, figures);
         }
     }
 
-    pub(crate) fn completed(&mut self, now: Now, id: CheckpointId) -> Result<(), Rejected> {
+    /// A checkpoint is complete, and the job has come so far.
+    pub(crate) fn completed(
+        &mut self,
+        now: Now,
+        id: CheckpointId,
+        progress: &Progress,
+    ) -> Result<(), Rejected> {
         self.machine.completed(id)?;
         if let Some(figures) = self.machine.find(id) {
+            self.telemetry.completed(figures, progress);
             self.duration.add(figures.duration().0);
             self.state_size.add(figures.state_size);
             self.checkpointed_size.add(figures.checkpointed_size);
@@ -89,13 +104,14 @@ impl Tracker {
 
     /// A task's sinks have committed this checkpoint and all before it.
     pub(crate) fn committed(&mut self, now: Now, id: CheckpointId, task: TaskIndex) {
-        for details in self.details.range_mut(..=id).map(|(_, details)| details) {
+        for (id, details) in self.details.range_mut(..=id) {
             if let Some((since, left)) = &mut details.committing
                 && left.remove(&task)
                 && left.is_empty()
             {
-                details.commit = Some(now.monotonic.since(*since));
-                details.committing = None;
+                let took = now.monotonic.since(*since);
+                self.telemetry.committed(*id, took);
+                (details.commit, details.committing) = (Some(took), None);
             }
         }
     }
@@ -111,6 +127,7 @@ impl Tracker {
             Some(id) => self.machine.failed(id, now.wall, reason)?,
             None => self.machine.failed_without_checkpoint(),
         }
+        self.telemetry.failed(id, reason);
         self.forget();
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::{Order, Task};
 use crate::channel::Mark;
 use crate::error::JobError;
 use crate::mail::{CoordinatorMail, WriterMail};
+use crate::telemetry;
 
 /// What a subtask persists, segment and sealed output together, is one part for the machine.
 const PART: Part = Part::ManagedKeyed;
@@ -108,6 +109,7 @@ impl Task {
     }
 
     fn snapshot(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        let _freezing = telemetry::in_snapshot(&self.name, id);
         let mut states = Vec::new();
         self.head.snapshot(id, &mut states, &mut self.cx);
         self.check_failure()?;
