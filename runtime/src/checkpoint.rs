@@ -1,5 +1,6 @@
 //! What a checkpoint consists of, as owned values: the manifest and its parts.
 
+use slackwater_core::assign::AssignError;
 use slackwater_core::coordinator::TaskReport;
 use slackwater_core::coordinator::statistics::SubtaskFigures;
 use slackwater_core::ids::CheckpointId;
@@ -7,6 +8,7 @@ use slackwater_core::time::Millis;
 use slackwater_mem::in_flight::{InFlight, StoredInFlight};
 use slackwater_mem::segment::SegmentRef;
 
+mod assigned;
 mod encoding;
 mod figures;
 
@@ -132,24 +134,28 @@ impl<'m> RestoredStates<'m> {
             .collect()
     }
 
-    /// The part of a split state that subtask `index` of `parallelism` takes over (rules R11 and R12).
-    pub(crate) fn split(&self, operator: &str, name: &str, index: u16, parallelism: u16) -> Vec<Vec<u8>> {
-        let (index, parallelism) = (usize::from(index), usize::from(parallelism));
-        let unchanged = self.vertex_of(operator).filter(|vertex| vertex.subtasks.len() == parallelism);
-        if let Some(subtask) = unchanged.and_then(|vertex| vertex.subtasks.get(index)) {
-            let mine = subtask.inline.iter().filter(|s| s.operator == operator && s.name == name);
-            return mine.flat_map(|state| state.partitions.iter().cloned()).collect();
-        }
-        let all = self.partitions(operator, name);
-        let (base, odd) = (all.len() / parallelism.max(1), all.len() % parallelism.max(1));
-        let start = index * base + index.min(odd);
-        let len = base + usize::from(index < odd);
-        all.into_iter().skip(start).take(len).collect()
+    /// The partitions of a state that subtask `index` of `parallelism` takes over (rules R11 to R14).
+    pub(crate) fn part_of(
+        &self,
+        operator: &str,
+        name: &str,
+        index: u16,
+        parallelism: u16,
+    ) -> Result<Vec<Vec<u8>>, AssignError> {
+        let vertex = self.vertex_of(operator);
+        vertex.map_or(Ok(Vec::new()), |vertex| {
+            assigned::partitions(vertex, (operator, name), index, parallelism)
+        })
     }
 
     /// The segments of a vertex, in the order of the old subtasks.
     pub(crate) fn segments(&self, vertex: &str) -> impl Iterator<Item = &'m SegmentRef> {
-        self.vertex(vertex).into_iter().flat_map(|v| &v.subtasks).filter_map(|part| part.segment.as_ref())
+        self.segments_by_subtask(vertex).flatten()
+    }
+
+    /// The same for every old subtask, those without one included.
+    pub(crate) fn segments_by_subtask(&self, vertex: &str) -> impl Iterator<Item = Option<&'m SegmentRef>> {
+        self.vertex(vertex).into_iter().flat_map(|v| &v.subtasks).map(|part| part.segment.as_ref())
     }
 
     /// What was in flight to each old subtask of a vertex, in their order.
@@ -174,56 +180,5 @@ impl<'m> RestoredStates<'m> {
         vertices.into_iter().find(|vertex| {
             vertex.subtasks.iter().flat_map(|subtask| &subtask.inline).any(|state| state.operator == operator)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{InlineState, Manifest, Redistribution, RestoredStates, SubtaskPart, VertexPart};
-    use slackwater_core::ids::CheckpointId;
-    use slackwater_core::time::Millis;
-
-    fn manifest(sizes: &[u8]) -> Manifest {
-        let mut next = 0;
-        let subtasks = sizes.iter().map(|size| {
-            let partitions = (0..*size).map(|_| {
-                next += 1;
-                vec![next]
-            });
-            let inline = vec![InlineState {
-                operator: "lines".into(),
-                name: "splits".into(),
-                redistribution: Redistribution::Split,
-                partitions: partitions.collect(),
-            }];
-            SubtaskPart { inline, ..SubtaskPart::default() }
-        });
-        Manifest {
-            id: CheckpointId(1),
-            job_id: 1,
-            job_name: "job".into(),
-            triggered_at: Millis(0),
-            max_parallelism: 128,
-            hash_seed: 0,
-            is_finished: false,
-            vertices: vec![VertexPart { name: "lines".into(), subtasks: subtasks.collect() }],
-        }
-    }
-
-    fn spread(sizes: &[u8], parallelism: u16) -> Vec<Vec<u8>> {
-        let manifest = manifest(sizes);
-        let states = RestoredStates::new(Some(&manifest), &[]);
-        (0..parallelism).map(|i| states.split("lines", "splits", i, parallelism).concat()).collect()
-    }
-
-    #[test]
-    fn the_same_parallelism_leaves_partitions_where_they_are() {
-        assert_eq!(spread(&[3, 1], 2), [vec![1, 2, 3], vec![4]], "rule R11");
-    }
-
-    #[test]
-    fn another_parallelism_spreads_partitions_evenly_and_in_order() {
-        assert_eq!(spread(&[3, 4], 3), [vec![1, 2, 3], vec![4, 5], vec![6, 7]], "rule R12");
-        assert_eq!(spread(&[2], 3), [vec![1], vec![2], vec![]], "rule R12");
     }
 }

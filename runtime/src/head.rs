@@ -146,7 +146,8 @@ impl<S: Source> Head for SourceHead<S> {
         if restored.checkpoint().is_none() {
             return Ok(());
         }
-        self.source.restore(restored.split(&self.name, SPLITS, info.index, info.parallelism))
+        let splits = restored.part_of(&self.name, SPLITS, info.index, info.parallelism);
+        self.source.restore(splits.map_err(|error| OperatorError::new(error.to_string()))?)
     }
 
     fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx) {

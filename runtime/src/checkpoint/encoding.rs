@@ -134,7 +134,7 @@ fn exactly<I: Iterator + Clone, T>(items: I, decode: impl Fn(I::Item) -> T) -> V
 }
 
 impl Redistribution {
-    const fn mode(self) -> StateMode {
+    pub(super) const fn mode(self) -> StateMode {
         match self {
             Self::Split => StateMode::Split,
             Self::Union => StateMode::Union,
