@@ -12,6 +12,9 @@ use super::{Running, SegmentIdentity, Writer, segment};
 use crate::mail::TaskMail;
 use crate::paths;
 
+#[cfg(test)]
+mod tests;
+
 impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
     /// Makes them durable: few become part of the manifest, more a file beside it.
     pub(super) fn persist_in_flight(&mut self, id: CheckpointId, task: TaskIndex, captured: InFlight) {
