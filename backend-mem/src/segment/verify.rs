@@ -1,7 +1,7 @@
 use std::string::String;
 
 use slackwater_core::durable::Disk;
-use slackwater_core::format::segment::{IndexView, KeyGroupRow};
+use slackwater_core::format::segment::{Distribution, IndexView, KeyGroupRow};
 use slackwater_core::key_group::KeyGroup;
 
 use super::SegmentRef;
@@ -40,7 +40,8 @@ pub fn verify_segment<D: Disk>(
 
 /// Reads and checks all of a segment but the frames of its key groups: header, registry, every index, what is not
 /// kept by key, and that states have as many entries as they should. Together with a restore of every key group,
-/// whoever restores it, that is every byte. Waits for the disk; memory as for a restore.
+/// whoever restores it, that is every byte. Says whether there is a state that is not kept by key, which
+/// [`restore_operator_state`](super::restore_operator_state) gives out. Waits for the disk; memory as for a restore.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -48,7 +49,7 @@ pub fn verify_all_but_key_groups<D: Disk>(
     disk: &mut D,
     path: &str,
     expected: &SegmentRef,
-) -> Result<(), RestoreError> {
+) -> Result<bool, RestoreError> {
     verify_tables(disk, path, expected).map_err(|cause| RestoreError { path: String::from(path), cause })
 }
 
@@ -70,7 +71,7 @@ fn verify<D: Disk>(disk: &mut D, path: &str, expected: &SegmentRef) -> Result<Ve
     Ok(stats)
 }
 
-fn verify_tables<D: Disk>(disk: &mut D, path: &str, expected: &SegmentRef) -> Result<(), RestoreCause> {
+fn verify_tables<D: Disk>(disk: &mut D, path: &str, expected: &SegmentRef) -> Result<bool, RestoreCause> {
     let meta = SegmentMeta::read(disk, path, expected)?;
     let shapes = Shapes::of(&meta.header, &meta.footer()?);
     let mut source = SegmentSource::open(disk, path, &meta)?;
@@ -85,7 +86,8 @@ fn verify_tables<D: Disk>(disk: &mut D, path: &str, expected: &SegmentRef) -> Re
         let mut each = |pages: &KeyGroupPages<'_>| count(pages, &mut tally).map(drop);
         source.read_key_groups(&[row], checker(&meta, &shapes), &mut each)?;
     }
-    Ok(tally.check()?)
+    tally.check()?;
+    Ok(meta.footer()?.states().any(|state| state.distribution != Distribution::ByKey))
 }
 
 const fn checker<'s>(meta: &SegmentMeta, shapes: &'s Shapes) -> PageChecker<'s> {

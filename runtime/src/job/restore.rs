@@ -1,10 +1,14 @@
 //! Brings a job's state back from a checkpoint.
 
+use std::collections::BTreeSet;
+
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::TaskIndex;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism, range_of_subtask};
 use slackwater_mem::segment::{RestoreError, SegmentRestore, restore_segment, verify_all_but_key_groups};
 use slackwater_mem::{Heap, HeapOptions};
+
+mod operator_state;
 
 use super::JobOptions;
 use super::assemble::Ready;
@@ -125,7 +129,7 @@ impl KeyedState<'_> {
     /// Memory is short.
     pub(super) fn empty(&self, hash_seed: u64) -> Result<Loaded, JobError> {
         let empty = |heap| (heap, Vec::new());
-        let heaps = self.subtasks().map(|(vertex, range)| self.heap(vertex, range, hash_seed).map(empty));
+        let heaps = self.subtasks().map(|(vertex, _, range)| self.heap(vertex, range, hash_seed).map(empty));
         Ok(Loaded { heaps: heaps.collect::<Result<_, _>>()?, captured: Captured::new() })
     }
 
@@ -151,22 +155,25 @@ impl KeyedState<'_> {
     }
 
     /// All but frames of key groups is checked first, for whole files; then each key group goes to the subtask that
-    /// has it now.
+    /// has it now, and each subtask gets its part of what is not kept by key.
     fn load<D: Disk>(
         &self,
         disk: &mut D,
         manifest: &Manifest,
         is_lazy: bool,
     ) -> Result<Result<Heaps, RestoreError>, JobError> {
+        let mut with_operator_state = BTreeSet::new();
         for segment in segments(manifest) {
             let path = paths::join(self.folder, &segment.file_name);
-            if let Err(error) = verify_all_but_key_groups(disk, &path, segment) {
-                return Ok(Err(error));
-            }
+            match verify_all_but_key_groups(disk, &path, segment) {
+                Ok(true) => with_operator_state.insert(&segment.file_name),
+                Ok(false) => false,
+                Err(error) => return Ok(Err(error)),
+            };
         }
         let states = RestoredStates::new(Some(manifest), &[]);
         let mut heaps = Vec::new();
-        for (vertex, key_groups) in self.subtasks() {
+        for (vertex, index, key_groups) in self.subtasks() {
             let (mut heap, mut rest) = (self.heap(vertex, key_groups, manifest.hash_seed)?, Vec::new());
             for segment in states.segments(&vertex.name) {
                 let Some(range) = segment.key_groups.intersect(key_groups) else { continue };
@@ -181,19 +188,25 @@ impl KeyedState<'_> {
                     return Ok(Err(error));
                 }
             }
+            let mut segments = states.segments(&vertex.name);
+            if segments.any(|segment| with_operator_state.contains(&segment.file_name))
+                && let Err(error) = self.operator_state(disk, &states, (vertex, index), &mut heap)
+            {
+                return Ok(Err(error));
+            }
             heaps.push((heap, rest));
         }
         Ok(Ok(heaps))
     }
 
-    /// The subtasks with keyed state and their key groups.
-    fn subtasks(&self) -> impl Iterator<Item = (&Vertex, KeyGroupRange)> {
+    /// The subtasks with keyed state, each by its vertex and index, and their key groups.
+    fn subtasks(&self) -> impl Iterator<Item = (&Vertex, u32, KeyGroupRange)> {
         let keyed = self.builder.vertices.iter().filter(|vertex| vertex.is_keyed);
         keyed.flat_map(move |vertex| {
             let parallelism = u32::try_from(vertex.signals.len()).expect("the job has been validated");
             (0..parallelism).map(move |index| {
                 let range = range_of_subtask(self.max_parallelism, parallelism, index);
-                (vertex, range.expect("the job has been validated"))
+                (vertex, index, range.expect("the job has been validated"))
             })
         })
     }

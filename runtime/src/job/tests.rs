@@ -25,6 +25,7 @@ mod keyed;
 mod loading;
 mod memory;
 mod modes;
+mod operator_state;
 mod savepoint;
 mod sinks;
 mod statistics;
