@@ -15,6 +15,7 @@ use slackwater_core::format::segment::{
 use zerocopy::{FromBytes, IntoBytes};
 
 mod archive;
+mod captured;
 mod chunks;
 pub mod corpus;
 mod folders;
@@ -27,6 +28,7 @@ mod seeds;
 mod segments;
 mod usage;
 
+pub use captured::in_flight;
 pub use chunks::chunk;
 pub use folders::folder;
 pub use heaps::heap;
@@ -44,6 +46,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("footer", footer),
     ("header", header),
     ("heap", heap),
+    ("in_flight", in_flight),
     ("index", index),
     ("manifest", manifest),
     ("operator_state", operator_state),

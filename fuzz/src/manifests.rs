@@ -32,6 +32,9 @@ fn encode(view: &ManifestView<'_>) -> Result<Vec<u8>, EncodeError<core::convert:
             for segment in subtask.segments() {
                 encoder.segment(&segment)?;
             }
+            if let Some(in_flight) = subtask.in_flight() {
+                encoder.in_flight(&in_flight)?;
+            }
             for state in subtask.states() {
                 let mut encoder = encoder.state(&state)?;
                 for partition in state.partitions() {

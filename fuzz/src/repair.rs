@@ -3,7 +3,7 @@
 use slackwater_core::format::checksum::{
     Checksum, Identity, PART_FOOTER, PART_FRAME, PART_INDEX, PART_MANIFEST,
 };
-use slackwater_core::format::manifest::{ManifestHeaderLayout, ManifestTail};
+use slackwater_core::format::manifest::{ElementHead, ManifestHeaderLayout, ManifestTail};
 use slackwater_core::format::segment::{
     ChunkHead, Compression, FooterHead, IndexRow, KeyGroupRow, SectionHead, SegmentHeader,
     SegmentHeaderLayout, SegmentTrailer, SegmentTrailerLayout,
@@ -12,8 +12,10 @@ use slackwater_mem::segment::decompress_key_group;
 use zerocopy::{FromBytes, IntoBytes};
 
 mod folder;
+mod in_flight;
 
 pub(crate) use folder::{LINKS, MANIFESTS, SEGMENTS, folder};
+pub(crate) use in_flight::in_flight;
 
 /// The segment header at the start of `bytes`.
 pub(crate) fn header(bytes: &mut [u8]) {
@@ -41,9 +43,28 @@ pub(crate) fn index_row(row: &mut KeyGroupRow, index: &[u8], header: &SegmentHea
     row.index_checksum = identity.checksum(index).into();
 }
 
-/// Length and checksum in the tail of a manifest.
+/// Calls `each` for every element of a manifest, with its tag and its bytes.
+fn elements(manifest: &mut [u8], mut each: impl FnMut(u8, &mut [u8])) -> Option<()> {
+    let (header, rest) = ManifestHeaderLayout::mut_from_prefix(manifest).ok()?;
+    let mut rest = rest.get_mut(usize::from(header.job_name_len.get())..)?;
+    loop {
+        let (head, behind) = ElementHead::mut_from_prefix(rest).ok()?;
+        let (body, behind) = behind.split_at_mut_checked(usize::try_from(head.len.get()).ok()?)?;
+        if head.tag == 0 {
+            return Some(());
+        }
+        each(head.tag, body);
+        rest = behind;
+    }
+}
+
+/// Records in flight within a manifest, then length and checksum in its tail.
 pub(crate) fn manifest(bytes: &mut [u8]) {
     let len = bytes.len() as u64;
+    // Both end where something has not the shape that it should have.
+    let _all = elements(bytes, |tag, body| {
+        let _is_repaired = (tag == 6).then(|| in_flight(body));
+    });
     let Ok((raw, _)) = ManifestHeaderLayout::ref_from_prefix(bytes) else { return };
     let identity = Identity::new(PART_MANIFEST, u128::from_le_bytes(raw.job_id), raw.checkpoint.get());
     let Ok((before, tail)) = ManifestTail::mut_from_suffix(bytes) else { return };

@@ -1,10 +1,11 @@
 //! What the fuzzer starts from: the output of the real encoders and of real jobs, named by what it is.
 
 use slackwater_core::format::manifest::{
-    InlineState, ManifestEncoder, ManifestHeader, StateMode, Subtask, Vertex,
+    InFlight, InFlightRef, InlineState, ManifestEncoder, ManifestHeader, StateMode, Subtask, Vertex,
 };
 use slackwater_core::format::segment::SegmentHeaderLayout;
 
+mod captured;
 mod forged;
 mod job;
 mod parts;
@@ -26,6 +27,7 @@ pub(crate) fn named(target: &str) -> Vec<Seed> {
             vec![("as-written", segment::of(Content::Empty).bytes[..SegmentHeaderLayout::LEN].to_vec())]
         }
         "heap" => operations(),
+        "in_flight" => captured::in_flights(),
         "index" => indexes(),
         "manifest" => manifests(),
         "operator_state" => behind(&[
@@ -105,13 +107,14 @@ fn operations() -> Vec<Seed> {
 }
 
 fn manifests() -> Vec<Seed> {
-    let mut seeds = vec![("finished-and-empty", manifest(&[], true))];
+    let mut seeds = vec![("finished-and-empty", manifest(&[], true, false))];
     let segments = [segment::of(Content::Empty), segment::of(Content::EveryKind)];
-    seeds.push(("two-vertices", manifest(&segments, false)));
+    seeds.push(("two-vertices", manifest(&segments, false, false)));
+    seeds.push(("records-in-flight", manifest(&[], false, true)));
     seeds
 }
 
-fn manifest(segments: &[Made], is_finished: bool) -> Vec<u8> {
+fn manifest(segments: &[Made], is_finished: bool, holds_records: bool) -> Vec<u8> {
     let header = ManifestHeader {
         is_finished,
         checkpoint: 4,
@@ -129,6 +132,17 @@ fn manifest(segments: &[Made], is_finished: bool) -> Vec<u8> {
             let mut subtask = vertex.subtask(Subtask { index, is_finished }).expect("sound");
             for made in segments.iter().filter(|_| parallelism == 2) {
                 subtask.segment(&made.listed.as_manifest()).expect("sound");
+            }
+            match index {
+                0 if holds_records => {
+                    subtask.in_flight(&InFlight::Inline(&captured::two_channels(8))).expect("sound");
+                }
+                1 if holds_records => {
+                    let (file_name, file_id, len, checksum) = ("chk-4/1-1.inflight", 9, 300, 10);
+                    let file = InFlightRef { file_name, file_id, len, checksum };
+                    subtask.in_flight(&InFlight::File(file)).expect("sound");
+                }
+                _ => {}
             }
             for mode in [StateMode::Split, StateMode::Union, StateMode::Broadcast, StateMode::Plain] {
                 let state = InlineState { operator: uid, name: "positions", mode };

@@ -1,6 +1,5 @@
-use slackwater_core::format::manifest::{
-    ElementHead, MANIFEST_BLOCK_SIZE, ManifestHeaderLayout, SegmentElement,
-};
+use slackwater_core::format::in_flight::InFlightView;
+use slackwater_core::format::manifest::{InFlightElement, MANIFEST_BLOCK_SIZE, SegmentElement};
 use zerocopy::FromBytes;
 
 use crate::archive::File;
@@ -20,6 +19,9 @@ pub(crate) fn folder(files: &mut [File], order: u8) {
             // What has not the shape of a segment stays as it is.
             let _is_repaired = super::segment(bytes).is_some();
         }
+        for (_, bytes) in files.iter_mut().filter(|(path, _)| path.ends_with(".inflight")) {
+            let _is_repaired = super::in_flight(bytes).is_some();
+        }
     }
     for at in 0..files.len() {
         let Some((path, bytes)) = files.get_mut(at).filter(|(path, _)| is_manifest(path)) else { continue };
@@ -37,29 +39,37 @@ pub(crate) fn folder(files: &mut [File], order: u8) {
     }
 }
 
-/// Lists each segment that is there as it is.
-fn link(manifest: &mut [u8], files: &[File], job: &str) -> Option<()> {
-    let (header, rest) = ManifestHeaderLayout::mut_from_prefix(manifest).ok()?;
-    let mut rest = rest.get_mut(usize::from(header.job_name_len.get())..)?;
-    loop {
-        let (head, behind) = ElementHead::mut_from_prefix(rest).ok()?;
-        let (body, behind) = behind.split_at_mut_checked(usize::try_from(head.len.get()).ok()?)?;
-        match (head.tag, SegmentElement::mut_from_prefix(body)) {
-            (0, _) => return Some(()),
-            (3, Ok((element, name))) => {
-                let path = format!("{job}/{}", String::from_utf8_lossy(name));
-                if let Some((_, bytes)) = files.iter().find(|(known, _)| *known == path) {
-                    let segment = listed("", bytes);
-                    element.file_id = segment.file_id.to_le_bytes();
-                    element.len = segment.len.into();
-                    element.used_len = segment.used_len.into();
-                    element.footer_checksum = segment.footer_checksum.into();
-                    element.first_key_group = segment.key_groups.first.0.into();
-                    element.last_key_group = segment.key_groups.last.0.into();
-                }
+/// Lists each file that is there as it is.
+fn link(manifest: &mut [u8], files: &[File], job: &str) {
+    let find = |name: &[u8]| {
+        let path = format!("{job}/{}", String::from_utf8_lossy(name));
+        files.iter().find(|(known, _)| *known == path).map(|(_, bytes)| bytes.as_slice())
+    };
+    // Ends at the first element that has not the shape of one.
+    let _all = super::elements(manifest, |tag, body| match tag {
+        3 => {
+            if let Ok((element, name)) = SegmentElement::mut_from_prefix(body)
+                && let Some(bytes) = find(name)
+            {
+                let segment = listed("", bytes);
+                element.file_id = segment.file_id.to_le_bytes();
+                element.len = segment.len.into();
+                element.used_len = segment.used_len.into();
+                element.footer_checksum = segment.footer_checksum.into();
+                element.first_key_group = segment.key_groups.first.0.into();
+                element.last_key_group = segment.key_groups.last.0.into();
             }
-            _ => {}
         }
-        rest = behind;
-    }
+        7 => {
+            if let Ok((element, name)) = InFlightElement::mut_from_prefix(body)
+                && let Some(bytes) = find(name)
+                && let Ok(view) = InFlightView::parse(bytes)
+            {
+                element.file_id = view.header().file_id.to_le_bytes();
+                element.len = (bytes.len() as u64).into();
+                element.checksum = view.checksum().into();
+            }
+        }
+        _ => {}
+    });
 }

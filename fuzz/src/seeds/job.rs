@@ -6,6 +6,7 @@ use slackwater::word_count::Emit;
 use slackwater_mem::MemDisk;
 
 use super::Seed;
+use super::captured::with_records;
 use crate::archive::{File, files_of, pack};
 use crate::folders::{Start, drive};
 use crate::repair::{LINKS, MANIFESTS, SEGMENTS};
@@ -29,6 +30,7 @@ pub(super) fn folders() -> Vec<Seed> {
     foreign.retain(|(path, _)| !path.ends_with("0.seg"));
     foreign.push((String::from("wordcount/chk-7/_metadata"), b"not a manifest".to_vec()));
     foreign.push((String::from("wordcount/chk-8.old/_metadata"), Vec::new()));
+    let in_flight = killed(Emit::Final, 1, Compression::None, 1);
     vec![
         ("two-checkpoints", seed(ALL, &final_counts)),
         ("two-checkpoints-lz4-and-parts", seed(ALL | UPDATES, &updates)),
@@ -37,6 +39,8 @@ pub(super) fn folders() -> Vec<Seed> {
         ("newest-segment-rotten", seed(UPDATES, &rotten)),
         ("two-subtasks-and-leftovers", seed(ALL | PARALLELISM_2, &foreign)),
         ("finished", seed(ALL, &finished())),
+        ("records-in-flight-in-files", seed(ALL, &with_records(in_flight.clone(), true))),
+        ("records-in-flight-in-manifests", seed(ALL | PARALLELISM_2, &with_records(in_flight, false))),
     ]
 }
 
