@@ -1,3 +1,4 @@
+use slackwater_core::format::in_flight::InFlightView;
 use slackwater_core::format::manifest::ManifestView;
 use slackwater_core::format::page::PageView;
 use slackwater_core::format::segment::{FooterView, IndexView, SegmentHeader, SegmentTrailer};
@@ -20,13 +21,23 @@ pub(crate) fn manifest(data: &mut Data) -> u32 {
         sum ^= used(&*vertex);
         for subtask in vertex.subtasks() {
             sum ^= used(&*subtask);
-            sum ^= subtask.segments().fold(0, |sum, segment| sum ^ used(&segment));
+            sum ^= subtask.segments().fold(used(&subtask.in_flight()), |sum, segment| sum ^ used(&segment));
             for state in subtask.states() {
                 sum ^= state.partitions().fold(used(&*state), |sum, bytes| sum ^ used(&bytes));
             }
         }
     }
     sum
+}
+
+pub(crate) fn in_flight(data: &mut Data) -> u32 {
+    let words = block(data);
+    let bytes = zerocopy::IntoBytes::as_bytes(&words);
+    let bytes = bytes.get(..usize::from(data.short())).unwrap_or(bytes);
+    let Ok(view) = InFlightView::parse(bytes) else { return 0 };
+    view.channels().fold(used(&view.header()), |sum, channel| {
+        channel.batches().fold(sum ^ used(&channel.sender), |sum, batch| sum ^ used(&batch))
+    })
 }
 
 pub(crate) fn page(data: &mut Data) -> u32 {

@@ -1,5 +1,6 @@
 use heapless::{Vec, VecView};
 
+use slackwater_core::format::in_flight::{ChannelRow, InFlightEncoder, InFlightHeader};
 use slackwater_core::format::manifest::{
     InlineState, ManifestEncoder, ManifestHeader, SegmentRef, StateMode, Subtask, Vertex,
 };
@@ -56,6 +57,28 @@ fn encode_manifest(data: &mut Data, out: &mut VecView<u8>) -> Encoded {
         state.partition(&data.word().to_le_bytes())?;
     }
     encoder.finish().map(|len| used(&len))
+}
+
+pub(crate) fn in_flight(data: &mut Data) -> u32 {
+    let mut out = Vec::<u8, 4096>::new();
+    encode_in_flight(data, &mut out).unwrap_or(0) ^ used(&out)
+}
+
+fn encode_in_flight(data: &mut Data, out: &mut VecView<u8>) -> Encoded {
+    let header = InFlightHeader {
+        subtask: data.word(),
+        file_id: wide(data),
+        job_id: wide(data),
+        checkpoint: data.long(),
+        attempt: data.long(),
+    };
+    let lengths = [usize::from(data.short()), 4];
+    let rows = [ChannelRow::new(data.short(), data.short(), lengths), ChannelRow::new(1, 0, [4])];
+    let mut encoder = InFlightEncoder::new(out, &header, rows)?;
+    for _ in 0..data.short() {
+        encoder.batch(&data.word().to_le_bytes())?;
+    }
+    encoder.finish().map(|(_, checksum)| checksum)
 }
 
 pub(crate) fn segment(data: &mut Data) -> u32 {

@@ -85,7 +85,9 @@ firmware! {
     firmware_queue => queues::ring,
     firmware_page => decoders::page,
     firmware_manifest => decoders::manifest,
+    firmware_in_flight => decoders::in_flight,
     firmware_segment => decoders::segment,
     firmware_encode_manifest => encoders::manifest,
+    firmware_encode_in_flight => encoders::in_flight,
     firmware_encode_segment => encoders::segment,
 }
