@@ -8,8 +8,13 @@ use std::thread;
 use slackwater::Compression;
 use slackwater::recovery::{find, read_manifest};
 use slackwater::word_count::Emit;
+use slackwater_core::durable::run_to_end;
 use slackwater_core::ids::CheckpointId;
 use slackwater_mem::FrozenRun;
+use slackwater_mem::in_flight::{
+    self, CapturedChannel, InFlight, InFlightHeader, InFlightRef, InFlightSpec, InFlightWriter,
+    StoredInFlight,
+};
 use slackwater_mem::segment::{SegmentRef, verify_segment};
 use slackwater_mem::sim::{SimDisk, SimOptions};
 use slackwater_tests::sim_job::{CHECKPOINTS, SimJob};
@@ -28,6 +33,36 @@ struct Small {
     /// Path and bytes of each file of the newest.
     files: Vec<(String, Vec<u8>)>,
     segments: Vec<SegmentRef>,
+    records: InFlightRef,
+}
+
+/// Adds records in flight to a checkpoint of the job, in a file of one block. Gives its reference.
+fn add_records(disk: &mut Sim, id: CheckpointId) -> InFlightRef {
+    let manifest =
+        read_manifest(disk, CHECKPOINTS, id).expect("the disk can be read").expect("it is complete");
+    let mut manifest = manifest.expect("it is whole");
+    let bytes = |len: u64, seed: u64| -> Vec<u8> {
+        (0..len).map(|at| ((at * at * 37) ^ seed.rotate_left(7)).to_le_bytes()[0]).collect()
+    };
+    let batches = vec![bytes(3000, id.0), bytes(976, id.0 + 50)];
+    let header = InFlightHeader {
+        subtask: 1,
+        file_id: u128::from(id.0) << 32,
+        job_id: manifest.job_id,
+        checkpoint: id.0,
+        attempt: 1,
+    };
+    let (folder, file_name) = (String::from(CHECKPOINTS), format!("chk-{id}/1-1.inflight"));
+    let captured = InFlight { channels: vec![CapturedChannel { edge: 0, sender: 0, batches }] };
+    let mut writer = InFlightWriter::new(captured, InFlightSpec { folder, file_name, header });
+    run_to_end(disk, &mut writer).expect("nothing else is in flight");
+    let file = writer.result().expect("it has ended").clone().expect("the disk has room");
+    assert_eq!(file.len, 4096, "a block, so that it can change places with others");
+    let vertex = manifest.vertices.last_mut().expect("it has vertices");
+    vertex.subtasks[0].in_flight = Some(StoredInFlight::File(file.clone()));
+    let path = format!("{CHECKPOINTS}/chk-{id}/_metadata");
+    disk.overwrite(&path, &manifest.encode().expect("as it was")).expect("the file is there");
+    file
 }
 
 impl Small {
@@ -36,7 +71,9 @@ impl Small {
         let mut job = SimJob::small(1, Emit::Updates).over(4_000).compressed(compression);
         let run = job.run(disk.clone(), None).expect("the job ends");
         let [.., older, newest] = run.completed[..] else { panic!("{run:?}") };
-        let mut small = Self { disk, older, newest, files: Vec::new(), segments: Vec::new() };
+        add_records(&mut disk.clone(), older);
+        let records = add_records(&mut disk.clone(), newest);
+        let mut small = Self { disk, older, newest, files: Vec::new(), segments: Vec::new(), records };
         let folder = small.folder(newest);
         let names = small.disk.names(&folder);
         let read = |name: String| {
@@ -49,7 +86,7 @@ impl Small {
         let manifest = manifest.expect("the disk can be read").expect("it is complete").expect("it is whole");
         let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
         small.segments = subtasks.filter_map(|subtask| subtask.segment.clone()).collect();
-        assert!(small.files.len() > 2, "a manifest and two segments");
+        assert!(small.files.len() > 2, "a manifest, a segment, records in flight");
         small.expect_sound();
         small
     }
@@ -57,7 +94,8 @@ impl Small {
     /// The same checkpoints on a disk of their own.
     fn copy(&self) -> Self {
         let disk = self.disk.image_after_power_cut(0);
-        Self { disk, files: self.files.clone(), segments: self.segments.clone(), ..*self }
+        let (files, segments) = (self.files.clone(), self.segments.clone());
+        Self { disk, files, segments, records: self.records.clone(), ..*self }
     }
 
     fn folder(&self, id: CheckpointId) -> String {
@@ -76,6 +114,7 @@ impl Small {
         let name = path.strip_prefix("wordcount/").unwrap_or(path);
         let is_refused = match self.segments.iter().find(|segment| segment.file_name == name) {
             Some(segment) => verify_segment(disk, path, segment).is_err(),
+            None if name == self.records.file_name => in_flight::verify(disk, path, &self.records).is_err(),
             None => {
                 let read = read_manifest(disk, CHECKPOINTS, self.newest).expect("the disk can be read");
                 !matches!(read, Some(Ok(_)))
