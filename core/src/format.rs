@@ -56,6 +56,7 @@ pub const LAYOUTS: &[Layout] = &[
     segment::SegmentTrailerLayout::LAYOUT,
     manifest::ManifestHeaderLayout::LAYOUT,
     manifest::ElementHead::LAYOUT,
+    manifest::ParticipantElement::LAYOUT,
     manifest::VertexElement::LAYOUT,
     manifest::SubtaskElement::LAYOUT,
     manifest::SegmentElement::LAYOUT,

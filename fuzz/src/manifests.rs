@@ -25,6 +25,9 @@ pub fn manifest(data: &[u8]) {
 fn encode(view: &ManifestView<'_>) -> Result<Vec<u8>, EncodeError<core::convert::Infallible>> {
     let mut bytes = Vec::new();
     let mut manifest = ManifestEncoder::new(&mut bytes, view.header())?;
+    for participant in view.participants() {
+        manifest.participant(&participant)?;
+    }
     for vertex in view.vertices() {
         let mut encoder = manifest.vertex(&vertex)?;
         for subtask in vertex.subtasks() {

@@ -1,7 +1,8 @@
 //! What the fuzzer starts from: the output of the real encoders and of real jobs, named by what it is.
 
 use slackwater_core::format::manifest::{
-    InFlight, InFlightRef, InlineState, ManifestEncoder, ManifestHeader, StateMode, Subtask, Vertex,
+    InFlight, InFlightRef, InlineState, ManifestEncoder, ManifestHeader, Participant, ParticipantKind,
+    StateMode, Subtask, Vertex,
 };
 use slackwater_core::format::segment::SegmentHeaderLayout;
 
@@ -109,7 +110,7 @@ fn operations() -> Vec<Seed> {
 fn manifests() -> Vec<Seed> {
     let mut seeds = vec![("finished-and-empty", manifest(&[], true, false))];
     let segments = [segment::of(Content::Empty), segment::of(Content::EveryKind)];
-    seeds.push(("two-vertices", manifest(&segments, false, false)));
+    seeds.push(("two-vertices-and-participants", manifest(&segments, false, false)));
     seeds.push(("records-in-flight", manifest(&[], false, true)));
     seeds
 }
@@ -126,6 +127,11 @@ fn manifest(segments: &[Made], is_finished: bool, holds_records: bool) -> Vec<u8
     };
     let mut bytes = Vec::new();
     let mut manifest = ManifestEncoder::new(&mut bytes, &header).expect("sound");
+    for kind in [ParticipantKind::OperatorCoordinator, ParticipantKind::Hook].iter().filter(|_| !is_finished)
+    {
+        let participant = Participant { kind: *kind, name: "lines", state: b"handed out" };
+        manifest.participant(&participant).expect("sound");
+    }
     for (uid, parallelism) in [("lines", 1), ("count", 2)] {
         let mut vertex = manifest.vertex(&Vertex { uid, parallelism }).expect("sound");
         for index in 0..parallelism {

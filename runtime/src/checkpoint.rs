@@ -12,6 +12,8 @@ mod assigned;
 mod encoding;
 mod figures;
 
+pub use slackwater_core::format::manifest::ParticipantKind;
+
 pub use self::encoding::MEMORY_PER_BYTE;
 
 /// Everything that `_metadata` says.
@@ -31,8 +33,21 @@ pub struct Manifest {
     pub hash_seed: u64,
     /// Every subtask had emitted everything before the barrier: there is nothing to go on with.
     pub is_finished: bool,
+    /// What those gave who take part beside the subtasks: coordinators of operators, then hooks.
+    pub participants: Vec<ParticipantPart>,
     /// The vertices, in the order of the graph.
     pub vertices: Vec<VertexPart>,
+}
+
+/// What a coordinator of an operator, or a hook, has given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParticipantPart {
+    /// Which of the two it is.
+    pub kind: ParticipantKind,
+    /// The name of the coordinator's operator, or of the hook.
+    pub name: String,
+    /// Its state.
+    pub state: Vec<u8>,
 }
 
 /// A vertex: operators that run chained in the same subtasks.

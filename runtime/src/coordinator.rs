@@ -18,10 +18,12 @@ use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
 use crate::checkpoint::{Manifest, SubtaskPart, VertexPart};
 use crate::error::JobError;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::participants::Participants;
 use crate::retention::{Leaving, Retention};
 use crate::savepoint::{SavepointError, SavepointOrder};
 use crate::shared::Shared;
 
+mod participation;
 mod statistics;
 mod stopping;
 #[cfg(test)]
@@ -59,6 +61,8 @@ pub(crate) struct CoordinatorParts {
     pub(crate) retention: Retention,
     /// Subtasks whose restored state has yet to come and be verified.
     pub(crate) loading: BTreeSet<TaskIndex>,
+    /// Coordinators of operators, and hooks.
+    pub(crate) participants: Participants,
 }
 
 /// The coordinator of a job.
@@ -82,6 +86,7 @@ pub(crate) struct CoordinatorActor {
     drained: BTreeSet<TaskIndex>,
     end: End,
     stopping: Stopping,
+    participants: Participants,
     /// Whether checkpoints are taken from time to time.
     is_periodic: bool,
     /// What was asked for before the job was started.
@@ -146,6 +151,7 @@ impl CoordinatorActor {
             drained: BTreeSet::new(),
             end: End::Far,
             stopping: Stopping::new(count),
+            participants: parts.participants,
             is_periodic: options.interval.is_some(),
             early: Vec::new(),
             cause: None,
@@ -215,6 +221,9 @@ impl CoordinatorActor {
             CoordinatorMail::Decline { id, task, reason, cause } => {
                 self.cause = cause.or(self.cause);
                 self.tell_machine(now, CoordinatorEvent::Declined { id, by: Attempt::first(task), reason })
+            }
+            CoordinatorMail::ParticipantAnswered { id, by, answer } => {
+                self.on_participant(now, id, by, answer)
             }
             CoordinatorMail::Drained(task) => {
                 self.drained.insert(task);
@@ -289,6 +298,7 @@ impl CoordinatorActor {
         }
         self.completed(now, id)?;
         self.shared.checkpoint_completed(id);
+        self.participants.completed();
         (self.is_failing, self.cause) = (false, None);
         self.tell_machine(now, CoordinatorEvent::Stored { id, subsumed: leaving.subsumed })?;
         leaving.deletions.into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
@@ -331,6 +341,12 @@ impl CoordinatorActor {
                 }
                 self.tell_tasks(|| TaskMail::Trigger(barrier), &tasks);
             }
+            CoordinatorAction::SnapshotOperatorCoordinators { id, coordinators } => {
+                self.participants.ask_coordinators(id, &coordinators);
+            }
+            CoordinatorAction::TriggerHooks { id, triggered_at, hooks } => {
+                self.participants.trigger_hooks((id, triggered_at), &hooks, &self.mail);
+            }
             CoordinatorAction::PersistManifest { id, .. } => self.persist_manifest(id)?,
             CoordinatorAction::AddToStore(id) => self.store(now, id)?,
             CoordinatorAction::Notify { tasks, notification } => {
@@ -340,11 +356,13 @@ impl CoordinatorActor {
                     self.last_failed = Some(id);
                     self.shared.checkpoint_failed();
                 }
+                self.participants.notify(notification);
                 self.tell_tasks(|| TaskMail::Notify(notification), &tasks);
             }
             // What they wrote lies in the checkpoint's folder, which no manifest commits: see `retention`.
             CoordinatorAction::DiscardAcknowledged(id) => {
                 self.pending.remove(&id);
+                self.participants.forget(id);
                 self.tell_machine(now, CoordinatorEvent::CleaningEnded)?;
             }
             CoordinatorAction::RequestFailed { request, id, reason } => {
@@ -363,11 +381,9 @@ impl CoordinatorActor {
             CoordinatorAction::FailJob { reason, .. } => {
                 return Err(JobError::Checkpoint { checkpoint: self.last_failed, reason, cause: self.cause });
             }
-            // Files are not shared, and there are neither hooks nor coordinators.
+            // Files are not shared; hooks are restored before the coordinator is made, and closed when it ends.
             CoordinatorAction::RegisterShared { .. }
             | CoordinatorAction::DiscardLate { .. }
-            | CoordinatorAction::SnapshotOperatorCoordinators { .. }
-            | CoordinatorAction::TriggerHooks { .. }
             | CoordinatorAction::RestoreHooks(_)
             | CoordinatorAction::CloseHooks => {}
         }
@@ -444,6 +460,7 @@ impl CoordinatorActor {
         }
         let mut subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
         manifest.is_finished = subtasks.all(|subtask| subtask.is_drained);
+        manifest.participants = self.participants.take(id);
         let bytes = manifest.encode().map_err(|error| JobError::InvalidJob { what: error.to_string() })?;
         pending.manifest = Some(manifest);
         self.writer.send(WriterMail::PersistManifest { id, bytes });
@@ -453,13 +470,15 @@ impl CoordinatorActor {
 
 impl Actor for CoordinatorActor {
     fn step(&mut self, now: Now) -> Step {
-        if self.shared.is_over() {
-            return Step::Finished;
-        }
-        self.advance(now).unwrap_or_else(|error| {
+        let step = if self.shared.is_over() { Ok(Step::Finished) } else { self.advance(now) };
+        let step = step.unwrap_or_else(|error| {
             self.shared.fail(error);
             Step::Finished
-        })
+        });
+        if step == Step::Finished {
+            self.participants.close();
+        }
+        step
     }
 
     fn set_waker(&mut self, waker: Waker) {

@@ -1,5 +1,6 @@
 //! A job as a graph: sources, functions, keyed processes and sinks, each with a parallelism.
 
+mod participants;
 mod transform;
 
 use std::fmt;
@@ -14,8 +15,10 @@ use crate::channel::{Receiver, Sender, channel};
 use crate::error::JobError;
 use crate::exchange::{Edge, Exchange, Partition, RoundRobin};
 use crate::head::{Head, InputHead, SourceHead};
+use crate::hook::NamedHook;
 use crate::keyed::KeyedProcess;
 use crate::operator::{Guarantee, Sink, Source, SubtaskInfo};
+use crate::operator_coordinator::OperatorCoordinator;
 use crate::output::Output;
 use crate::record::{Record, RecordCodec};
 
@@ -35,6 +38,8 @@ pub struct JobBuilder {
     pub(crate) vertices: Vec<Vertex>,
     /// The sinks by name, and what each promises.
     pub(crate) sinks: Vec<(String, Guarantee)>,
+    /// In the order in which they were registered.
+    pub(crate) hooks: Vec<NamedHook>,
     /// Channels of the first exchange that has too many; they were not made.
     channels_wanted: Option<usize>,
 }
@@ -52,6 +57,8 @@ pub(crate) struct Vertex {
     /// Its operators have keyed state.
     pub(crate) is_keyed: bool,
     pub(crate) build: BuildHead,
+    /// Who decides what its source reads, if somebody does.
+    pub(crate) coordinator: Option<Box<dyn OperatorCoordinator>>,
 }
 
 impl JobBuilder {
@@ -63,6 +70,7 @@ impl JobBuilder {
             max_parallelism,
             vertices: Vec::new(),
             sinks: Vec::new(),
+            hooks: Vec::new(),
             channels_wanted: None,
         }
     }
@@ -139,12 +147,13 @@ struct OpenVertex {
     operators: Vec<String>,
     signals: Vec<Signal>,
     is_keyed: bool,
+    coordinator: Option<Box<dyn OperatorCoordinator>>,
 }
 
 impl OpenVertex {
     fn new(name: String, parallelism: u16) -> Self {
         let signals = (0..parallelism).map(|_| Signal::default()).collect();
-        Self { operators: vec![name], signals, is_keyed: false }
+        Self { operators: vec![name], signals, is_keyed: false, coordinator: None }
     }
 
     fn name(&self) -> &str {
@@ -161,6 +170,7 @@ impl OpenVertex {
             operators: self.operators,
             signals: self.signals,
             is_keyed: self.is_keyed,
+            coordinator: self.coordinator,
             build: Box::new(move |info| {
                 let tail = tail(info);
                 build(info, tail)

@@ -34,6 +34,14 @@ pub(crate) trait Head: Send {
         Ok(())
     }
 
+    /// An event for a source from the coordinator of its operator.
+    fn on_event(&mut self, _event: &[u8], _cx: &mut Cx) {}
+
+    /// What a source asks the coordinator of its operator for.
+    fn take_request(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The states that go into the manifest, tail to head (rule X11).
     fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx);
 
@@ -129,7 +137,8 @@ impl<S: Source> Head for SourceHead<S> {
         let status = self.source.read(&mut Output::new(&mut emit));
         let records = emit.records;
         match status {
-            Ok(SourceStatus::More) => Poll::Processed(records),
+            Ok(SourceStatus::Idle) if records == 0 => Poll::Empty,
+            Ok(SourceStatus::More | SourceStatus::Idle) => Poll::Processed(records),
             Ok(SourceStatus::Ended) => Poll::Ended(records),
             Err(error) => {
                 cx.fail(&self.name, error);
@@ -158,6 +167,16 @@ impl<S: Source> Head for SourceHead<S> {
             redistribution: Redistribution::Split,
             partitions: self.source.snapshot(),
         });
+    }
+
+    fn on_event(&mut self, event: &[u8], cx: &mut Cx) {
+        if let Err(error) = self.source.on_event(event) {
+            cx.fail(&self.name, error);
+        }
+    }
+
+    fn take_request(&mut self) -> Option<Vec<u8>> {
+        self.source.take_request()
     }
 
     fn bytes_read(&self) -> u64 {

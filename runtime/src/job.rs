@@ -22,6 +22,7 @@ use crate::shared::{Observer, Shared};
 
 mod assemble;
 mod mode;
+mod participants;
 mod restore;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! What actors tell each other. Records never travel here.
 
-use slackwater_core::coordinator::Notification;
+use slackwater_core::coordinator::gateways::DeliveryTicket;
+use slackwater_core::coordinator::{Notification, Participant};
 use slackwater_core::durable::DiskError;
 use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
 use slackwater_core::reason::FailureReason;
@@ -9,6 +10,7 @@ use slackwater_core::subtask::SnapshotMetrics;
 use crate::chain::HeldSink;
 use crate::checkpoint::SubtaskPart;
 use crate::files::{FileEvent, FileRequest, FileTicket};
+use crate::operator::OperatorError;
 use crate::savepoint::SavepointOrder;
 use crate::stop::StopOrder;
 use slackwater_mem::Snapshot;
@@ -32,6 +34,8 @@ pub(crate) enum TaskMail {
     File(FileEvent),
     /// A request of the sink has failed, on this path.
     FileFailed(String, DiskError),
+    /// An event of the coordinator of its operator.
+    OperatorEvent { ticket: DeliveryTicket, event: Vec<u8> },
     /// A key group was read that the task had asked for, or not.
     KeyGroup(Result<KeyGroupBytes, RestoreError>),
     /// All restored state has been verified and the sinks have recovered: the task's sink may begin. With the sink if
@@ -52,6 +56,8 @@ pub(crate) enum CoordinatorMail {
     Incomplete { id: CheckpointId, task: TaskIndex, metrics: SnapshotMetrics },
     /// A subtask does not take part; with the disk's error where that is why.
     Decline { id: CheckpointId, task: TaskIndex, reason: FailureReason, cause: Option<DiskError> },
+    /// A coordinator of an operator, or a hook, has done its part for a checkpoint, or has failed.
+    ParticipantAnswered { id: CheckpointId, by: Participant, answer: Result<Option<Vec<u8>>, OperatorError> },
     /// A subtask has emitted everything it ever will.
     Drained(TaskIndex),
     /// All of a subtask's keyed state has come, and was verified; only from those that began without it.
@@ -66,6 +72,21 @@ pub(crate) enum CoordinatorMail {
     ManifestPersisted(CheckpointId, Result<(), DiskError>),
     /// A retained checkpoint has been deleted, or why not.
     Deleted(CheckpointId, Result<(), DiskError>),
+}
+
+/// To the coordinator of an operator.
+#[derive(Debug)]
+pub(crate) enum OperatorCoordinatorMail {
+    /// A checkpoint needs its state.
+    Snapshot(CheckpointId),
+    /// What became of a checkpoint.
+    Notify(Notification),
+    /// A subtask has taken its snapshot.
+    Snapshotted { id: CheckpointId, subtask: u16 },
+    /// A subtask has this event.
+    Delivered(DeliveryTicket),
+    /// A subtask asks for something.
+    Request { subtask: u16, request: Vec<u8> },
 }
 
 /// To the writer.

@@ -33,6 +33,22 @@ pub trait Source: Send + 'static {
     /// on behind the last record emitted. Called between two reads.
     fn snapshot(&mut self) -> Vec<Vec<u8>>;
 
+    /// Takes an event of its operator's coordinator (see [`OperatorCoordinator`](crate::operator_coordinator)), between two
+    /// reads: what it does is part of the next snapshot.
+    ///
+    /// # Errors
+    /// Ends the job.
+    fn on_event(&mut self, event: &[u8]) -> Result<(), OperatorError> {
+        let _unexpected = event;
+        Err(OperatorError::new("an event came, but the source takes none"))
+    }
+
+    /// What it asks its operator's coordinator for, if anything; called after each read until there is nothing. It is no part
+    /// of a snapshot: whoever waits for an answer asks again after a restore.
+    fn take_request(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Bytes read since the start of this run, for progress.
     fn bytes_read(&self) -> u64 {
         0
@@ -49,6 +65,8 @@ pub trait Source: Send + 'static {
 pub enum SourceStatus {
     /// Call again.
     More,
+    /// Nothing is there for now: call again after an event.
+    Idle,
     /// Everything is read.
     Ended,
 }

@@ -7,7 +7,7 @@ mod tests;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
 
-pub(crate) use self::actor::{OperatorCoordinatorActor, OperatorCoordinatorParts};
+pub(crate) use self::actor::{OperatorCoordinatorActor, OperatorCoordinatorParts, ToCoordinator};
 use crate::operator::OperatorError;
 
 /// Decides for all subtasks of a source what each reads (Flink: `OperatorCoordinator`). It is an actor of its own: its

@@ -14,11 +14,13 @@ use crate::channel::Mark;
 use crate::error::JobError;
 use crate::head::{CHANNEL_WORDS, Head, Poll};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::operator_coordinator::ToCoordinator;
 use crate::shared::Shared;
 
 mod barriers;
 mod capture;
 mod ending;
+mod events;
 mod input;
 mod loading;
 mod orders;
@@ -55,6 +57,8 @@ pub(crate) struct TaskParts {
     pub(crate) loading: Option<Loading>,
     /// How it treats its channels.
     pub(crate) gate: GateOptions,
+    /// Whom its source asks, if there is somebody.
+    pub(crate) operator_coordinator: Option<ToCoordinator>,
 }
 
 /// A subtask.
@@ -88,6 +92,7 @@ pub(crate) struct Task {
     bytes_seen: u64,
     /// What of its state has yet to come.
     loading: Option<Loading>,
+    operator_coordinator: Option<ToCoordinator>,
 }
 
 /// Something to do, possibly later than it was ordered.
@@ -135,6 +140,8 @@ impl Task {
             Capture::new(count)
         });
         let options = if channels == 0 { SubtaskOptions::SOURCE } else { SubtaskOptions::INNER };
+        let has_coordinators = parts.operator_coordinator.is_some();
+        let options = SubtaskOptions { has_coordinators, ..options };
         Ok(Self {
             name: parts.name,
             index: parts.index,
@@ -158,6 +165,7 @@ impl Task {
             triggers: VecDeque::new(),
             bytes_seen: 0,
             loading: parts.loading,
+            operator_coordinator: parts.operator_coordinator,
         })
     }
 

@@ -23,6 +23,7 @@ HASH_FIXED, HASH, LEAF, INNER, OVERFLOW = range(1, 6)
 COMPRESSIONS = ["none", "lz4", "zstd"]
 KINDS = ["hash", "ordered"]
 DISTRIBUTIONS = ["by key", "split", "union", "broadcast"]
+PARTICIPANTS = {1: "coordinator", 2: "hook"}
 MODES = {1: "split", 2: "union", 3: "broadcast", 4: "plain"}
 
 
@@ -99,6 +100,7 @@ MANIFEST_HEADER = Layout(
 )
 MANIFEST_TAIL = Layout("QI4s", "len checksum magic")
 ELEMENT_HEAD = Layout("B3sI", "tag reserved len")
+PARTICIPANT = Layout("2BH", "kind reserved name_len")
 VERTEX = Layout("I", "parallelism")
 SUBTASK = Layout("I2H", "index flags reserved")
 SEGMENT = Layout("16s2QI2H", "file_id len used_len footer_checksum first_key_group last_key_group")
@@ -194,7 +196,7 @@ class Manifest:
         reader = Reader(data[: -MANIFEST_TAIL.size])
         reader.take(MANIFEST_HEADER.size)
         self.job_name = reader.name(self.header["job_name_len"])
-        self.vertices = []
+        self.participants, self.vertices = [], []
         self.read_elements(reader)
         check("padding of the manifest", len(reader.data) - reader.at < 4096)
         zeros("padding of the manifest", reader.rest())
@@ -213,6 +215,7 @@ class Manifest:
                 5: self.partition,
                 6: self.in_flight,
                 7: self.in_flight_file,
+                8: self.participant,
             }
             if head["tag"] not in read:
                 raise Unsupported(f"manifest element {head['tag']}")
@@ -220,6 +223,14 @@ class Manifest:
                 read[head["tag"]](body)
             except IndexError:
                 raise Damaged("an element belongs to none") from None
+
+    def participant(self, body):
+        participant = body.layout(PARTICIPANT)
+        if participant["kind"] not in PARTICIPANTS:
+            raise Unsupported(f"kind {participant['kind']} of a participant")
+        check("participants come before vertices", not self.vertices)
+        name = body.name(participant["name_len"])
+        self.participants.append({**participant, "name": name, "state": body.rest()})
 
     def vertex(self, body):
         vertex = body.layout(VERTEX)
@@ -487,6 +498,9 @@ def list_manifest(manifest):
     yield f"checkpoint {header['checkpoint']} of job {number_of(header['job_id'])} \"{manifest.job_name}\""
     finished = ", the job has finished" if header["flags"] & 1 else ""
     yield f"taken at {header['wall_time_ms']} ms, {header['max_parallelism']} key groups{finished}"
+    for participant in manifest.participants:
+        kind = PARTICIPANTS[participant["kind"]]
+        yield f"{kind} \"{participant['name']}\" {shown(participant['state'])}"
     for vertex in manifest.vertices:
         yield f"vertex \"{vertex['uid']}\" with parallelism {vertex['parallelism']}"
         for subtask in vertex["subtasks"]:

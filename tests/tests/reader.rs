@@ -15,7 +15,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use slackwater::checkpoint::{InlineState, Manifest, Redistribution, SubtaskPart, VertexPart};
+use slackwater::checkpoint::{
+    InlineState, Manifest, ParticipantKind, ParticipantPart, Redistribution, SubtaskPart, VertexPart,
+};
 use slackwater::file_sink::PendingPart;
 use slackwater::inputs::Inputs;
 use slackwater::line_source::{LineOptions, LineSource};
@@ -174,11 +176,20 @@ fn manifest(segments: [SegmentRef; 2], in_flight: [StoredInFlight; 2]) -> Manife
         max_parallelism: max_parallelism().get(),
         hash_seed: HASH_SEED,
         is_finished: false,
+        participants: vec![
+            participant(ParticipantKind::OperatorCoordinator, "lines", b"handed out"),
+            participant(ParticipantKind::Hook, "elsewhere", &[0, 255]),
+            participant(ParticipantKind::Hook, "nothing", b""),
+        ],
         vertices: vec![
             VertexPart { name: "lines".into(), subtasks: vec![source] },
             VertexPart { name: "count".into(), subtasks: vec![first, second] },
         ],
     }
+}
+
+fn participant(kind: ParticipantKind, name: &str, state: &[u8]) -> ParticipantPart {
+    ParticipantPart { kind, name: name.into(), state: state.to_vec() }
 }
 
 /// Writes the checkpoint into a folder, and gives its manifest.
@@ -214,6 +225,10 @@ fn list_manifest(manifest: &Manifest, text: &mut String) -> std::fmt::Result {
     let Manifest { id, job_id, job_name, triggered_at, max_parallelism, .. } = manifest;
     writeln!(text, "checkpoint {id} of job {job_id:032x} \"{job_name}\"")?;
     writeln!(text, "taken at {} ms, {max_parallelism} key groups", triggered_at.0)?;
+    for ParticipantPart { kind, name, state } in &manifest.participants {
+        let kind = if *kind == ParticipantKind::Hook { "hook" } else { "coordinator" };
+        writeln!(text, "{kind} \"{name}\" {}", shown(state))?;
+    }
     for vertex in &manifest.vertices {
         writeln!(text, "vertex \"{}\" with parallelism {}", vertex.name, vertex.subtasks.len())?;
         for (index, subtask) in vertex.subtasks.iter().enumerate() {

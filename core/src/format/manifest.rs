@@ -25,10 +25,12 @@ mod walk;
 
 pub use encode::{ManifestEncoder, StateEncoder, SubtaskEncoder, VertexEncoder};
 pub use layouts::{
-    ElementHead, InFlightElement, ManifestHeaderLayout, ManifestTail, SegmentElement, StateElement,
-    SubtaskElement, VertexElement,
+    ElementHead, InFlightElement, ManifestHeaderLayout, ManifestTail, ParticipantElement, SegmentElement,
+    StateElement, SubtaskElement, VertexElement,
 };
-pub use views::{Partitions, Segments, StateView, States, SubtaskView, Subtasks, VertexView, Vertices};
+pub use views::{
+    Participants, Partitions, Segments, StateView, States, SubtaskView, Subtasks, VertexView, Vertices,
+};
 
 /// First bytes of a manifest.
 pub const MANIFEST_MAGIC: [u8; 8] = *b"SLKWMAN\0";
@@ -61,6 +63,45 @@ pub struct ManifestHeader<'a> {
     pub max_parallelism: u32,
     /// Seed of the hash that places keys in pages.
     pub hash_seed: u64,
+}
+
+/// What somebody has given for the checkpoint who takes part beside the subtasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Participant<'a> {
+    /// What it is.
+    pub kind: ParticipantKind,
+    /// Its lasting name: a coordinator's is that of its operator.
+    pub name: &'a str,
+    /// Its state.
+    pub state: &'a [u8],
+}
+
+/// Who takes part in a checkpoint beside the subtasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParticipantKind {
+    /// The coordinator of an operator.
+    OperatorCoordinator,
+    /// A hook.
+    Hook,
+}
+
+impl ParticipantKind {
+    /// Its number on disk.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::OperatorCoordinator => 1,
+            Self::Hook => 2,
+        }
+    }
+
+    const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::OperatorCoordinator),
+            2 => Some(Self::Hook),
+            _ => None,
+        }
+    }
 }
 
 /// A vertex: operators that run together.
@@ -196,6 +237,12 @@ impl<'a> ManifestView<'a> {
     #[must_use]
     pub const fn header(&self) -> &ManifestHeader<'a> {
         &self.header
+    }
+
+    /// What those gave that take part beside the subtasks.
+    #[must_use]
+    pub const fn participants(&self) -> Participants<'a> {
+        Participants::new(self.elements)
     }
 
     /// The vertices.

@@ -10,7 +10,7 @@ use slackwater_mem::in_flight::StoredInFlight;
 use slackwater_mem::segment::SegmentRef;
 
 use super::figures::{self, FIGURES};
-use super::{InlineState, Manifest, Redistribution, SubtaskPart, VertexPart};
+use super::{InlineState, Manifest, ParticipantPart, Redistribution, SubtaskPart, VertexPart};
 
 type Encoded = Result<(), EncodeError<Infallible>>;
 
@@ -31,6 +31,10 @@ impl Manifest {
             hash_seed: self.hash_seed,
         };
         let mut encoder = ManifestEncoder::new(&mut bytes, &header)?;
+        for part in &self.participants {
+            let ParticipantPart { kind, ref name, ref state } = *part;
+            encoder.participant(&manifest::Participant { kind, name, state })?;
+        }
         for vertex in &self.vertices {
             encode_vertex(&mut encoder, vertex)?;
         }
@@ -53,6 +57,7 @@ impl Manifest {
             max_parallelism: u16::try_from(header.max_parallelism).unwrap_or(u16::MAX),
             hash_seed: header.hash_seed,
             is_finished: header.is_finished,
+            participants: exactly(view.participants(), decode_participant),
             vertices: exactly(view.vertices(), decode_vertex),
         })
     }
@@ -96,6 +101,10 @@ fn encode_subtask(
         encoder.state(&head)?.partition(&figures::encode(figures))?;
     }
     Ok(())
+}
+
+fn decode_participant(part: manifest::Participant<'_>) -> ParticipantPart {
+    ParticipantPart { kind: part.kind, name: part.name.to_owned(), state: part.state.to_vec() }
 }
 
 fn decode_vertex(vertex: manifest::VertexView<'_>) -> VertexPart {
@@ -211,6 +220,18 @@ mod tests {
             max_parallelism: 32768,
             hash_seed: 17,
             is_finished: false,
+            participants: vec![
+                ParticipantPart {
+                    kind: manifest::ParticipantKind::OperatorCoordinator,
+                    name: "files".into(),
+                    state: vec![1, 2],
+                },
+                ParticipantPart {
+                    kind: manifest::ParticipantKind::Hook,
+                    name: "log".into(),
+                    state: Vec::new(),
+                },
+            ],
             vertices: vec![VertexPart {
                 name: "count".into(),
                 subtasks: vec![part, other, SubtaskPart::default()],

@@ -47,10 +47,12 @@ impl Bench {
                 max_parallelism: 128,
                 hash_seed: 0,
                 is_finished: false,
+                participants: Vec::new(),
                 vertices: vec![vertex],
             },
             retention: Retention::new(3, RetentionPolicy::RetainOnCancellation).unwrap(),
             loading: BTreeSet::new(),
+            participants: Participants::default(),
         });
         Self { actor: actor.unwrap(), mail, tasks, writer, shared, now: Now::default() }
     }

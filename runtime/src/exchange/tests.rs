@@ -158,6 +158,7 @@ fn manifest(receivers: usize) -> Manifest {
         max_parallelism: 128,
         hash_seed: 0,
         is_finished: false,
+        participants: Vec::new(),
         vertices: vec![VertexPart { name: "next".into(), subtasks: vec![SubtaskPart::default(); receivers] }],
     }
 }

@@ -53,5 +53,7 @@ fn text(bytes: &[u8]) -> Result<String, OperatorError> {
 }
 
 fn malformed() -> OperatorError {
-    OperatorError::new("the state of a folder source is not what it writes: its checkpoint is of another program")
+    OperatorError::new(
+        "the state of a folder source is not what it writes: its checkpoint is of another program",
+    )
 }

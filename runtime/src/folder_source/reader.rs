@@ -69,8 +69,11 @@ impl<F: Folder> Source for FolderSource<F> {
 
     fn read(&mut self, out: &mut Output<'_, [u8]>) -> Result<SourceStatus, OperatorError> {
         let Some(file) = self.files.front_mut() else {
-            self.is_asking = !std::mem::replace(&mut self.has_asked, true);
-            return Ok(if self.is_ended { SourceStatus::Ended } else { SourceStatus::Idle });
+            if self.is_ended {
+                return Ok(SourceStatus::Ended);
+            }
+            self.is_asking |= !std::mem::replace(&mut self.has_asked, true);
+            return Ok(SourceStatus::Idle);
         };
         if file.lines.read(out)? == SourceStatus::Ended {
             self.bytes_read += file.lines.bytes_read();

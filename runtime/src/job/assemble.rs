@@ -10,6 +10,7 @@ use slackwater_core::time::Now;
 use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::check_compression;
 
+use super::participants::{self, JobParticipants};
 use super::restore::{KeyedState, Loaded, hold_sinks, recover_sinks};
 use super::{AssembledJob, JobOptions};
 use crate::actor::{Actor, Mailbox, Signal};
@@ -39,6 +40,7 @@ struct Wiring {
     tasks: Vec<(Signal, Mailbox<TaskMail>)>,
     coordinator: (Signal, Mailbox<CoordinatorMail>),
     writer: (Signal, Mailbox<WriterMail>),
+    participants: JobParticipants,
 }
 
 /// A subtask that is ready, all but its boxes.
@@ -70,9 +72,10 @@ where
     let keyed_state = KeyedState { folder: &folder, builder: &builder, max_parallelism, options };
     let (found, loaded) = recover(&mut disk, &keyed_state)?;
     let manifest = found.newest.as_ref();
+    participants::check(&builder, manifest)?;
     let Loaded { heaps, captured } = loaded.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
     let template = template(&builder, manifest, max_parallelism, now, options);
-    let wiring = Wiring::new(&builder);
+    let mut wiring = Wiring::new(&builder);
     *wiring.shared.statistics() = tracker(&builder, &found, now);
     let states = RestoredStates::new(manifest, &captured);
 
@@ -90,6 +93,7 @@ where
         return Err(JobError::AlreadyFinished { checkpoint: finished.id });
     }
     let ready = super::restore::subtasks(&builder, heads, heaps, &states)?;
+    wiring.participants = participants::restore(&mut builder, manifest, &wiring.shared)?;
     let actors =
         wiring.actors(ready, held_sinks, disk, folder, &found, template, max_parallelism, options)?;
     Ok(AssembledJob {
@@ -221,6 +225,7 @@ fn template(
         max_parallelism: max_parallelism.get(),
         hash_seed: restored.map_or(options.hash_seed, |manifest| manifest.hash_seed),
         is_finished: false,
+        participants: Vec::new(),
         vertices: vertices.collect(),
     }
 }
@@ -286,12 +291,13 @@ impl Wiring {
             tasks: signals.map(|signal| (signal.clone(), Mailbox::new(signal.clone()))).collect(),
             coordinator: (coordinator.clone(), Mailbox::new(coordinator)),
             writer: (writer.clone(), Mailbox::new(writer)),
+            participants: JobParticipants::default(),
         }
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is taken apart right here")]
     fn actors<D>(
-        &self,
+        &mut self,
         ready: Vec<Ready>,
         held_sinks: HeldSinks,
         disk: D,
@@ -331,8 +337,11 @@ impl Wiring {
                 is_drained: subtask.is_drained,
                 loading: subtask.loading,
                 gate: options.gate(),
+                operator_coordinator: self.participants.of_task(index),
             })?));
         }
+        let participants = std::mem::take(&mut self.participants);
+        actors.extend(participants.actors(&self.tasks, &self.coordinator.1, &self.shared)?);
         actors.push(Box::new(coordinator));
         actors.push(Box::new(Writer::new(WriterParts {
             disk,
@@ -350,7 +359,7 @@ impl Wiring {
     }
 
     fn coordinator(
-        &self,
+        &mut self,
         found: &Found,
         template: Manifest,
         sources: Vec<TaskIndex>,
@@ -363,8 +372,12 @@ impl Wiring {
         if found.has_unreadable {
             retention.found_unreadable()?;
         }
+        let participants = self.participants.for_coordinator();
+        let (operator_coordinators, hooks) = participants.counts();
         CoordinatorActor::new(CoordinatorParts {
             options: CoordinatorOptions {
+                operator_coordinators,
+                hooks,
                 interval: options.interval,
                 timeout: options.timeout,
                 min_pause: options.min_pause,
@@ -384,6 +397,7 @@ impl Wiring {
             template,
             retention,
             loading,
+            participants,
         })
     }
 }

@@ -20,6 +20,7 @@ use crate::output::Output;
 
 mod bundling;
 mod eager;
+mod hooks;
 mod in_flight;
 mod keyed;
 mod loading;

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use heapless::Vec as FixedVec;
-use slackwater_core::coordinator::{
-    DeliveryTicket, Gateways, GatewaysAction, GatewaysEvent, Notification, Participant, SubtaskSet,
+use slackwater_core::coordinator::gateways::{
+    DeliveryTicket, Gateways, GatewaysAction, GatewaysEvent, SubtaskSet,
 };
+use slackwater_core::coordinator::{Notification, Participant};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::Now;
 
@@ -24,6 +25,13 @@ const SUBTASK_WORDS: usize = 64;
 const MAIL_PER_STEP: usize = 64;
 
 type Machine = Gateways<SUBTASK_WORDS, PENDING>;
+
+/// The way from a subtask to the coordinator of its operator.
+pub(crate) struct ToCoordinator {
+    pub(crate) mail: Mailbox<OperatorCoordinatorMail>,
+    /// Which of the operator's subtasks it is.
+    pub(crate) subtask: u16,
+}
 
 /// What a coordinator needs to become an actor.
 pub(crate) struct OperatorCoordinatorParts {
@@ -124,8 +132,9 @@ impl OperatorCoordinatorActor {
             OperatorCoordinatorMail::Delivered(ticket) => {
                 self.tell_gateways(now, GatewaysEvent::Delivered(ticket))
             }
-            OperatorCoordinatorMail::Request { subtask, request } => self
-                .call(now, |coordinator, subtasks| coordinator.on_request(subtask, &request, subtasks)),
+            OperatorCoordinatorMail::Request { subtask, request } => {
+                self.call(now, |coordinator, subtasks| coordinator.on_request(subtask, &request, subtasks))
+            }
         }
     }
 
@@ -148,13 +157,13 @@ impl OperatorCoordinatorActor {
         }
         let mut event = Some(event);
         for action in self.ask_gateways(now, GatewaysEvent::EventSent { subtask })? {
-            match action {
-                GatewaysAction::Deliver(ticket) => self.deliver(subtask, ticket, event.take()),
-                GatewaysAction::Hold { ticket, behind } => {
-                    let event = event.take().unwrap_or_default();
-                    self.held.push_back(Held { subtask, ticket, behind, event });
-                }
-                other => self.act(now, other)?,
+            if let GatewaysAction::Deliver(ticket) = action {
+                self.deliver(subtask, ticket, event.take());
+            } else if let GatewaysAction::Hold { ticket, behind } = action {
+                let event = event.take().unwrap_or_default();
+                self.held.push_back(Held { subtask, ticket, behind, event });
+            } else {
+                self.act(now, action)?;
             }
         }
         Ok(())

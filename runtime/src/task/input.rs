@@ -56,6 +56,7 @@ impl Task {
             TaskMail::FileFailed(path, error) => {
                 Err(JobError::Output { task: self.name.clone(), path, error })
             }
+            TaskMail::OperatorEvent { ticket, event } => self.on_operator_event(ticket, &event),
             TaskMail::KeyGroup(read) => self.on_key_group(read),
             TaskMail::SinkRecovered(sink) => {
                 self.head.chain().release(sink, &mut self.cx);
@@ -109,8 +110,9 @@ impl Task {
         }
     }
 
-    /// Hands the sink's requests to the writer.
+    /// Hands the sink's requests to the writer, and the source's to the coordinator of its operator.
     pub(super) fn pass_requests(&mut self) -> Result<(), JobError> {
+        self.pass_operator_requests();
         while let Some((ticket, request)) = self.head.chain().take_request() {
             self.writer.send(WriterMail::File { task: self.index, ticket, request });
         }

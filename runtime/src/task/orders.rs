@@ -72,6 +72,7 @@ impl Task {
             SubtaskAction::BroadcastBarrier(barrier) => {
                 return Ok(self.head.chain().send(Mark::Barrier(barrier)));
             }
+            SubtaskAction::ReopenGateways(id) => self.reopen_gateways(id),
             SubtaskAction::SnapshotOperators(barrier) => self.snapshot(barrier.id)?,
             SubtaskAction::BroadcastCancel(id) => self.head.chain().cancel(id),
             SubtaskAction::Persist { id, parts: _ } => self.persist(id)?,
@@ -99,7 +100,6 @@ impl Task {
             // Some are carried out at once, and what this subtask is like gives no reason for the others.
             SubtaskAction::OvertakeOutputs(_)
             | SubtaskAction::DropCapture(_)
-            | SubtaskAction::ReopenGateways(_)
             | SubtaskAction::StoreLocalState(_)
             | SubtaskAction::ConfirmLocalState(_)
             | SubtaskAction::DropLocalState(_)

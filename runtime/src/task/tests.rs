@@ -1,16 +1,19 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use slackwater_core::ids::{Alignment, CheckpointId, SnapshotKind};
+use slackwater_core::ids::{Alignment, CheckpointId, SavepointFormat, SnapshotKind};
 use slackwater_core::time::Millis;
 
 use super::*;
+use crate::actor::lock;
 use crate::chain::ChainOps;
 use crate::checkpoint::InlineState;
 
 /// An idle source whose sink is sealed when the test says so.
 struct Idle {
     is_sealed: Arc<AtomicBool>,
+    /// What the chain was asked for.
+    calls: Calls,
 }
 
 impl Head for Idle {
@@ -38,11 +41,18 @@ impl ChainOps for Idle {
 
     fn flush(&mut self) {}
 
-    fn send(&mut self, _mark: Mark) -> bool {
+    fn send(&mut self, mark: Mark) -> bool {
+        let is_barrier = matches!(mark, Mark::Barrier(_));
+        lock(&self.calls).push(if is_barrier { "barrier" } else { "end of data" });
         true
     }
 
     fn cancel(&mut self, _id: CheckpointId) {}
+
+    fn prepare(&mut self, _cx: &mut Cx) -> bool {
+        lock(&self.calls).push("prepare");
+        true
+    }
 
     fn is_sealed(&self, _id: CheckpointId) -> bool {
         self.is_sealed.load(Ordering::Relaxed)
@@ -53,14 +63,19 @@ fn step_until_parked(task: &mut Task) {
     while task.step(Now::default()) == Step::Progress {}
 }
 
-#[test]
-fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
-    let is_sealed = Arc::new(AtomicBool::new(false));
-    let (mail, coordinator) = (Mailbox::new(Signal::default()), Mailbox::new(Signal::default()));
-    let mut task = Task::new(TaskParts {
+type Calls = Arc<Mutex<Vec<&'static str>>>;
+
+/// An idle task, and the box of the coordinator.
+fn idle(
+    is_sealed: &Arc<AtomicBool>,
+    calls: &Calls,
+    mail: &Mailbox<TaskMail>,
+) -> (Task, Mailbox<CoordinatorMail>) {
+    let coordinator = Mailbox::new(Signal::default());
+    let task = Task::new(TaskParts {
         name: "idle".into(),
         index: TaskIndex(0),
-        head: Box::new(Idle { is_sealed: Arc::clone(&is_sealed) }),
+        head: Box::new(Idle { is_sealed: Arc::clone(is_sealed), calls: Arc::clone(calls) }),
         cx: Cx::new(None, false),
         signal: Signal::default(),
         mail: mail.clone(),
@@ -70,16 +85,25 @@ fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
         is_drained: false,
         loading: None,
         gate: GateOptions::ALIGNED,
+        operator_coordinator: None,
+    });
+    (task.unwrap(), coordinator)
+}
+
+const fn trigger(id: u64, kind: SnapshotKind) -> TaskMail {
+    TaskMail::Trigger(Barrier {
+        id: CheckpointId(id),
+        triggered_at: Millis(0),
+        kind,
+        alignment: Alignment::Aligned,
     })
-    .unwrap();
-    for id in [1, 2, 3].map(CheckpointId) {
-        mail.send(TaskMail::Trigger(Barrier {
-            id,
-            triggered_at: Millis(0),
-            kind: SnapshotKind::Checkpoint,
-            alignment: Alignment::Aligned,
-        }));
-    }
+}
+
+#[test]
+fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
+    let (is_sealed, mail) = (Arc::new(AtomicBool::new(false)), Mailbox::new(Signal::default()));
+    let (mut task, coordinator) = idle(&is_sealed, &Calls::default(), &mail);
+    [1, 2, 3].into_iter().for_each(|id| mail.send(trigger(id, SnapshotKind::Checkpoint)));
     step_until_parked(&mut task);
     assert!(coordinator.receive().is_none());
     is_sealed.store(true, Ordering::Relaxed);
@@ -89,5 +113,20 @@ fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
         let acknowledged = coordinator.receive();
         let is_it = matches!(acknowledged, Some(CoordinatorMail::Acknowledge { id, .. }) if id == expected);
         assert!(is_it, "{acknowledged:?} instead of {expected}");
+    }
+}
+
+#[test]
+fn x9_what_operators_keep_back_goes_out_before_barriers_and_before_the_end_of_data() {
+    let suspend = SnapshotKind::Suspend(SavepointFormat::Native);
+    for (kind, expected) in [
+        (SnapshotKind::Checkpoint, &["prepare", "barrier"][..]),
+        (suspend, &["prepare", "end of data", "prepare", "barrier"]),
+    ] {
+        let (calls, mail) = (Calls::default(), Mailbox::new(Signal::default()));
+        let (mut task, _coordinator) = idle(&Arc::default(), &calls, &mail);
+        mail.send(trigger(1, kind));
+        step_until_parked(&mut task);
+        assert_eq!(*lock(&calls), expected, "{kind:?}");
     }
 }

@@ -3,8 +3,8 @@ use core::ops::Range;
 use super::super::segment::{EncodeError, name_len};
 use super::super::sink::{Sink, Summed};
 use super::layouts::{
-    TAG_END, TAG_IN_FLIGHT, TAG_IN_FLIGHT_FILE, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK,
-    TAG_VERTEX,
+    TAG_END, TAG_IN_FLIGHT, TAG_IN_FLIGHT_FILE, TAG_PARTICIPANT, TAG_PARTITION, TAG_SEGMENT, TAG_STATE,
+    TAG_SUBTASK, TAG_VERTEX,
 };
 use super::walk::{Part, is_file_name};
 use super::*;
@@ -53,6 +53,19 @@ impl<S: Sink> ManifestEncoder<S> {
         encoder.write(raw.as_bytes())?;
         encoder.write(header.job_name.as_bytes())?;
         Ok(encoder)
+    }
+
+    /// Writes what somebody beside the subtasks has given. Those come before the vertices.
+    ///
+    /// # Errors
+    /// A vertex was written before, the name is longer than 65535 bytes, or the sink fails.
+    pub fn participant(&mut self, participant: &Participant<'_>) -> Result<(), EncodeError<S::Error>> {
+        if self.subtasks_left.end > 0 {
+            return Err(EncodeError::WrongOrder { what: "participants come before vertices" });
+        }
+        let name_len = U16::new(name_len("name of a participant", participant.name)?);
+        let raw = ParticipantElement { kind: participant.kind.number(), reserved: 0, name_len };
+        self.element(TAG_PARTICIPANT, [raw.as_bytes(), participant.name.as_bytes(), participant.state])
     }
 
     /// Writes a vertex; its subtasks come next, all of them.

@@ -61,6 +61,7 @@ pub(super) const TAG_STATE: u8 = 4;
 pub(super) const TAG_PARTITION: u8 = 5;
 pub(super) const TAG_IN_FLIGHT: u8 = 6;
 pub(super) const TAG_IN_FLIGHT_FILE: u8 = 7;
+pub(super) const TAG_PARTICIPANT: u8 = 8;
 
 layout! {
     /// Element 1. The uid follows.
@@ -121,6 +122,18 @@ layout! {
         pub reserved: u8,
         /// Length of the operator's name.
         pub operator_len: U16,
+    }
+}
+
+layout! {
+    /// Element 8. The name follows, then the state.
+    pub struct ParticipantElement {
+        /// 1 coordinator of an operator, 2 hook.
+        pub kind: u8,
+        /// 0.
+        pub reserved: u8,
+        /// Length of the name.
+        pub name_len: U16,
     }
 }
 

@@ -37,9 +37,16 @@ fn captured() -> Vec<u8> {
     encoder.finish().unwrap().0
 }
 
+const PARTICIPANTS: [Participant<'_>; 3] = [
+    Participant { kind: ParticipantKind::OperatorCoordinator, name: "source", state: b"handed out" },
+    Participant { kind: ParticipantKind::Hook, name: "source", state: b"" },
+    Participant { kind: ParticipantKind::Hook, name: "elsewhere", state: &[0; 9] },
+];
+
 fn sample() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    PARTICIPANTS.iter().for_each(|participant| manifest.participant(participant).unwrap());
     let mut source = manifest.vertex(&Vertex { uid: "source", parallelism: 2 }).unwrap();
     for index in 0..2 {
         let mut subtask = source.subtask(Subtask { index, is_finished: index == 1 }).unwrap();
@@ -68,6 +75,7 @@ fn a_manifest_is_read_back() {
     assert_eq!(bytes.len(), 4096);
     let view = ManifestView::parse(&bytes).unwrap();
     assert_eq!(*view.header(), HEADER);
+    assert_eq!(view.participants().collect::<Vec<_>>(), PARTICIPANTS);
     let vertices: Vec<_> = view.vertices().collect();
     assert_eq!(vertices.iter().map(|vertex| vertex.uid).collect::<Vec<_>>(), ["source", "count"]);
 
@@ -274,4 +282,16 @@ fn a_full_buffer_is_said_so() {
     let mut buffer = heapless::Vec::<u8, 64>::new();
     let refused = ManifestEncoder::new(buffer.as_mut_view(), &HEADER).unwrap_err();
     assert_eq!(refused, EncodeError::Sink(crate::format::Full));
+}
+
+#[test]
+fn participants_stand_before_the_vertices() {
+    let mut bytes = Vec::new();
+    let mut manifest = ManifestEncoder::new(&mut bytes, &HEADER).unwrap();
+    let mut vertex = manifest.vertex(&Vertex { uid: "source", parallelism: 1 }).unwrap();
+    vertex.subtask(Subtask { index: 0, is_finished: false }).unwrap();
+    let late = manifest.participant(&PARTICIPANTS[0]);
+    assert_eq!(late, Err(EncodeError::WrongOrder { what: "participants come before vertices" }));
+    manifest.finish().unwrap();
+    assert_eq!(ManifestView::parse(&bytes).unwrap().participants().count(), 0);
 }

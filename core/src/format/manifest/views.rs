@@ -1,7 +1,7 @@
 use core::ops::Deref;
 
 use super::walk::{Element, split};
-use super::{InFlight, InlineState, SegmentRef, Subtask, Vertex};
+use super::{InFlight, InlineState, Participant, SegmentRef, Subtask, Vertex};
 
 /// The elements that belong to one element, and what lies behind them: everything up to an element that is
 /// not deeper than `depth`.
@@ -116,6 +116,10 @@ macro_rules! iterator {
     };
 }
 
+iterator!(
+    /// Iterator over those who take part in a checkpoint beside the subtasks.
+    Participants at 0 -> Participant<'a>, Element::Participant(participant), _behind => participant
+);
 iterator!(
     /// Iterator over the vertices of a manifest.
     Vertices at 0 -> VertexView<'a>, Element::Vertex(vertex), behind => VertexView { vertex, behind }

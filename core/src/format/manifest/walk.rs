@@ -1,8 +1,8 @@
 //! One element after the other, and the check of them all.
 
 use super::layouts::{
-    TAG_END, TAG_IN_FLIGHT, TAG_IN_FLIGHT_FILE, TAG_PARTITION, TAG_SEGMENT, TAG_STATE, TAG_SUBTASK,
-    TAG_VERTEX, split_name,
+    TAG_END, TAG_IN_FLIGHT, TAG_IN_FLIGHT_FILE, TAG_PARTICIPANT, TAG_PARTITION, TAG_SEGMENT, TAG_STATE,
+    TAG_SUBTASK, TAG_VERTEX, split_name,
 };
 use super::*;
 
@@ -10,6 +10,7 @@ use super::*;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Element<'a> {
     End,
+    Participant(Participant<'a>),
     Vertex(Vertex<'a>),
     Subtask(Subtask),
     Segment(SegmentRef<'a>),
@@ -22,7 +23,7 @@ impl Element<'_> {
     /// How deep it nests: an element belongs to the last one before it of a lower depth.
     pub(super) const fn depth(&self) -> u8 {
         match self {
-            Self::End | Self::Vertex(_) => 0,
+            Self::End | Self::Participant(_) | Self::Vertex(_) => 0,
             Self::Subtask(_) => 1,
             Self::Segment(_) | Self::InFlight(_) | Self::State(_) => 2,
             Self::Partition(_) => 3,
@@ -42,6 +43,7 @@ pub(super) fn split(bytes: &[u8], at: usize) -> Result<(Element<'_>, &[u8]), For
     let at = at.saturating_add(ElementHead::LEN);
     let element = match head.tag {
         TAG_END => expect_eq("length of the end", at, 0, body.len() as u64).map(|()| Element::End)?,
+        TAG_PARTICIPANT => Element::Participant(participant(body, at)?),
         TAG_VERTEX => Element::Vertex(vertex(body, at)?),
         TAG_SUBTASK => Element::Subtask(subtask(body, at)?),
         TAG_SEGMENT => Element::Segment(segment(body, at)?),
@@ -52,6 +54,19 @@ pub(super) fn split(bytes: &[u8], at: usize) -> Result<(Element<'_>, &[u8]), For
         other => return Err(FormatError::Unsupported { what: "manifest element", value: other.into() }),
     };
     Ok((element, behind))
+}
+
+fn participant(body: &[u8], at: usize) -> Result<Participant<'_>, FormatError> {
+    let Ok((raw, rest)) = ParticipantElement::ref_from_prefix(body) else {
+        let len_min = ParticipantElement::LEN as u64;
+        return Err(corrupt("length of a participant", at, len_min, body.len() as u64));
+    };
+    let Some(kind) = ParticipantKind::from_number(raw.kind) else {
+        return Err(FormatError::Unsupported { what: "kind of a participant", value: raw.kind.into() });
+    };
+    expect_eq("reserved byte of a participant", at, 0, raw.reserved.into())?;
+    let (name, state) = split_name("name of a participant", rest, raw.name_len.get().into(), at)?;
+    Ok(Participant { kind, name, state })
 }
 
 fn vertex(body: &[u8], at: usize) -> Result<Vertex<'_>, FormatError> {
@@ -183,6 +198,9 @@ impl Nesting {
             expect_eq("subtasks of a vertex", at, expected, found)?;
         }
         match element {
+            Element::Participant(_) => {
+                expect_eq("participants behind a vertex", at, 0, self.parallelism.into())?;
+            }
             Element::Vertex(vertex) => {
                 let parallelism = vertex.parallelism;
                 expect_within("parallelism", at, (1, self.max_parallelism.into()), parallelism.into())?;
