@@ -38,6 +38,8 @@ mod run;
 mod sink;
 #[path = "job_sim/source.rs"]
 mod source;
+#[path = "job_sim/tamper.rs"]
+mod tamper;
 #[path = "job_sim/world.rs"]
 mod world;
 
@@ -53,7 +55,7 @@ const FAILURES_SHOWN: usize = 10;
 const SEEDS_OF_MUTANT: u64 = 2_000;
 
 /// What must have happened at least once in a hundred seeds.
-const EXERCISED: [&str; 20] = [
+const EXERCISED: [&str; 25] = [
     "kills",
     "power cuts",
     "rescales",
@@ -74,6 +76,11 @@ const EXERCISED: [&str; 20] = [
     "recovered transactions",
     "aborted checkpoints, in sinks",
     "savepoints",
+    "suspended jobs",
+    "drained jobs",
+    "bundles that a barrier has opened",
+    "bundles that time has opened",
+    "restores of records in flight",
 ];
 
 fn number(variable: &str) -> Option<u64> {

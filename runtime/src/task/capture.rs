@@ -7,10 +7,10 @@ use slackwater_core::gate::{AlignmentMetrics, ChannelSet, GateEvent};
 use slackwater_core::ids::{Barrier, ChannelIndex, CheckpointId};
 use slackwater_core::queue::Position;
 use slackwater_core::reason::FailureReason;
-use slackwater_core::subtask::SubtaskEvent;
+use slackwater_core::subtask::{SubtaskAction, SubtaskEvent};
 use slackwater_mem::in_flight::{CapturedChannel, InFlight};
 
-use super::{PENDING, Task};
+use super::{Order, PENDING, Task};
 use crate::error::JobError;
 use crate::head::CHANNEL_WORDS;
 
@@ -207,8 +207,9 @@ impl Task {
         self.tell_capture(ChannelStateEvent::Stopped(id))
     }
 
-    /// Nobody wants what was captured.
+    /// Nobody wants what was captured. To write it may have been ordered already, behind a barrier that waits for room.
     pub(super) fn drop_capture(&mut self, id: CheckpointId) -> Result<(), JobError> {
+        self.orders.retain(|order| *order != Order::Machine(SubtaskAction::PersistInput(id)));
         self.tell_capture(ChannelStateEvent::Aborted(id))
     }
 

@@ -10,7 +10,7 @@ use slackwater_tests::sim_job::CHECKPOINTS;
 
 use crate::hooks::{Hooks, Place};
 use crate::ledger::Ledger;
-use crate::operators::Process;
+use crate::operators::{Bundle, Process};
 use crate::plan::{Pipeline, Plan, SinkKind, Stage};
 use crate::record::{forked, key_of, rekeyed};
 use crate::sink::{Failing, LedgerSink};
@@ -28,6 +28,11 @@ pub(crate) struct Shared {
 /// The folder into which a pipeline's sink of files writes.
 pub(crate) fn output_folder(pipeline: u16) -> String {
     format!("out-{pipeline}")
+}
+
+/// The name of a pipeline's source.
+pub(crate) fn source_name(pipeline: u16) -> String {
+    format!("source-{pipeline}")
 }
 
 /// The job with these parallelisms, one for each vertex in the order of the graph.
@@ -54,7 +59,7 @@ fn add(
             Numbers::new(pipeline.clone(), shared.hooks.clone(), seed, info.index, info.parallelism)
         }
     };
-    let mut stream = job.source(format!("source-{index}"), next(), source);
+    let mut stream = job.source(source_name(index), next(), source);
     for (number, stage) in pipeline.stages.iter().enumerate() {
         let name = format!("stage-{index}-{number}");
         stream = match *stage {
@@ -62,6 +67,10 @@ fn add(
             Stage::Rekey => {
                 let keys = pipeline.keys;
                 then(stream, name, &shared.hooks, move |record| vec![rekeyed(record, keys)])
+            }
+            Stage::Bundle(kept_max) => {
+                let hooks = shared.hooks.clone();
+                stream.transform(name, move |_| Bundle::new(kept_max, hooks.clone()))
             }
             Stage::Rebalance => stream.rebalance(name, next()),
             Stage::Keyed(kind) => {

@@ -43,6 +43,8 @@ pub(crate) struct Hooks {
 #[derive(Debug)]
 struct Inner {
     mutant: Option<Mutant>,
+    /// Records of a key and a split come in their order.
+    is_ordered: bool,
     planned: Option<(Place, Failure)>,
     /// Planned failures that have happened and nobody has asked for.
     failed: u64,
@@ -84,9 +86,10 @@ impl Failure {
 }
 
 impl Hooks {
-    pub(crate) fn new(mutant: Option<Mutant>) -> Self {
+    pub(crate) fn new(mutant: Option<Mutant>, is_ordered: bool) -> Self {
         let inner = Inner {
             mutant,
+            is_ordered,
             planned: None,
             failed: 0,
             commits: 0,
@@ -98,6 +101,15 @@ impl Hooks {
 
     pub(crate) fn has(&self, mutant: Mutant) -> bool {
         self.lock().mutant == Some(mutant)
+    }
+
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.lock().is_ordered
+    }
+
+    /// What was in flight may now come from another sender than what follows.
+    pub(crate) fn expect_no_order(&self) {
+        self.lock().is_ordered = false;
     }
 
     /// Lets user code fail at its n-th call from now on.

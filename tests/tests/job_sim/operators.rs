@@ -1,4 +1,4 @@
-//! The keyed processes of simulated jobs: one for each kind of state.
+//! The operators of simulated jobs: a keyed process for each kind of state, and one that keeps records back.
 
 use std::fmt::Display;
 
@@ -8,9 +8,12 @@ use slackwater::mem::{
     Bytes, Decode, Heap, ListState, MapState, Plain, ScanCursor, Timers, Value, ValueState,
 };
 use slackwater::operator::OperatorError;
+use slackwater::output::Output;
+use slackwater::time::{Millis, Now};
+use slackwater::transform::Transform;
 
 use crate::hooks::{Hooks, Place};
-use crate::plan::Keyed;
+use crate::plan::{Keyed, Mutant};
 use crate::record::{counted, number_of, split_of, tallied};
 
 /// Records are held until one comes whose number is so much higher.
@@ -113,7 +116,7 @@ impl KeyedProcess for Process {
                 let (split, number) = (split_of(record), number_of(record));
                 let before = last.get(context.heap(), key, &split).map_err(refused)?;
                 // A fork gives two records the same number.
-                if before.is_some_and(|before| before > number) {
+                if before.is_some_and(|before| before > number) && self.hooks.is_ordered() {
                     let key = String::from_utf8_lossy(key);
                     self.hooks.violate(format!(
                         "record {number} of key {key}, split {split}, came behind {before:?}"
@@ -155,6 +158,73 @@ impl KeyedProcess for Process {
                 Ok(if more { Rest::More } else { Rest::Done })
             }
         }
+    }
+}
+
+/// Keeps records back until there are enough, for a while, or until a barrier comes.
+pub(crate) struct Bundle {
+    kept: Vec<Vec<u8>>,
+    kept_max: usize,
+    deadline: Option<Millis>,
+    hooks: Hooks,
+}
+
+/// How long records are kept back.
+const KEPT_FOR: Millis = Millis(30);
+
+impl Bundle {
+    pub(crate) const fn new(kept_max: usize, hooks: Hooks) -> Self {
+        Self { kept: Vec::new(), kept_max, deadline: None, hooks }
+    }
+
+    fn flush(&mut self, out: &mut Output<'_, [u8]>) {
+        self.deadline = None;
+        self.kept.drain(..).for_each(|record| out.emit(&record));
+    }
+}
+
+impl Transform for Bundle {
+    type In = [u8];
+    type Out = [u8];
+
+    fn on_record(
+        &mut self,
+        record: &[u8],
+        now: Now,
+        out: &mut Output<'_, [u8]>,
+    ) -> Result<(), OperatorError> {
+        self.hooks.at(Place::Function)?;
+        self.kept.push(record.to_vec());
+        self.deadline.get_or_insert_with(|| now.monotonic.after(KEPT_FOR));
+        if self.kept.len() > self.kept_max {
+            self.flush(out);
+        }
+        Ok(())
+    }
+
+    fn before_barrier(&mut self, out: &mut Output<'_, [u8]>) -> Result<Rest, OperatorError> {
+        if !self.kept.is_empty() {
+            self.hooks.note("bundles that a barrier has opened");
+        }
+        if !self.hooks.has(Mutant::NoFlushBeforeBarrier) {
+            self.flush(out);
+        }
+        Ok(Rest::Done)
+    }
+
+    fn on_end_of_data(&mut self, out: &mut Output<'_, [u8]>) -> Result<Rest, OperatorError> {
+        self.flush(out);
+        Ok(Rest::Done)
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        self.deadline
+    }
+
+    fn on_deadline(&mut self, _now: Now, out: &mut Output<'_, [u8]>) -> Result<(), OperatorError> {
+        self.hooks.note("bundles that time has opened");
+        self.flush(out);
+        Ok(())
     }
 }
 

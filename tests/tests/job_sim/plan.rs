@@ -5,17 +5,30 @@ use slackwater_tests::rng::Rng;
 use crate::hooks::{Failure, Place};
 use crate::record;
 
+/// How barriers pass records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Aligned,
+    /// At each start anew: aligned, unaligned, or aligned with a time-out.
+    Mixed,
+    AtLeastOnce,
+}
+
 /// A bug that can be switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// A sink keeps what it has buffered when it closes its transaction.
+    /// An operator keeps its bundle when a barrier passes.
     NoFlushBeforeBarrier,
+    /// A sink keeps what it has buffered when it closes its transaction.
+    NoFlushBeforePreCommit,
     /// The sync of a segment is said to be done before it is.
     AcknowledgeBeforeSync,
     /// A checkpoint is said to be complete before its manifest has its name.
     CompleteBeforeRename,
     /// A sink commits what it closes at once.
     CommitBeforeComplete,
+    /// The last record of a batch is not captured.
+    CaptureOneShort,
     /// A source's position is that behind the next record.
     PositionAhead,
     /// A sink does not commit again what the restored checkpoint lists.
@@ -23,11 +36,13 @@ pub(crate) enum Mutant {
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::NoFlushBeforeBarrier,
+        Self::NoFlushBeforePreCommit,
         Self::AcknowledgeBeforeSync,
         Self::CompleteBeforeRename,
         Self::CommitBeforeComplete,
+        Self::CaptureOneShort,
         Self::PositionAhead,
         Self::RecoveredIgnored,
     ];
@@ -55,6 +70,8 @@ pub(crate) enum Stage {
     Fork,
     /// Gives each record another key; chained.
     Rekey,
+    /// Keeps up to so many records back, until a barrier at most; chained.
+    Bundle(usize),
     Rebalance,
     Keyed(Keyed),
 }
@@ -104,8 +121,13 @@ pub(crate) enum Trouble {
         within: u64,
     },
     Savepoint,
-    /// The next start is from the newest savepoint, in a folder of its own.
+    /// The next start is from the newest savepoint.
     StartFromSavepoint {
+        claims: bool,
+    },
+    /// The job is stopped with a savepoint, from which it starts again.
+    Stop {
+        drains: bool,
         claims: bool,
     },
 }
@@ -127,6 +149,7 @@ pub(crate) struct Plan {
     pub(crate) mutant: Option<Mutant>,
     /// Whether what happens is printed.
     pub(crate) is_traced: bool,
+    pub(crate) mode: Mode,
     pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) key_groups: u16,
     pub(crate) frame_size: u32,
@@ -188,6 +211,9 @@ fn stages(rng: &mut Rng) -> Vec<Stage> {
     if rng.chance(40) {
         stages.push(Stage::Fork);
     }
+    if rng.chance(25) {
+        stages.push(Stage::Bundle(1 + rng.index(20)));
+    }
     if rng.chance(30) {
         // Before anything changes their order.
         stages.push(Stage::Keyed(Keyed::Ordered));
@@ -199,9 +225,10 @@ fn stages(rng: &mut Rng) -> Vec<Stage> {
             0..6 => Stage::Keyed(keyed[rng.index(keyed.len())]),
             6..8 => Stage::Rebalance,
             8 => Stage::Rekey,
+            _ if rng.chance(60) => Stage::Bundle(1 + rng.index(20)),
             _ => Stage::Fork,
         });
-        exchanges -= usize::from(!matches!(stages.last(), Some(Stage::Rekey | Stage::Fork)));
+        exchanges -= usize::from(matches!(stages.last(), Some(Stage::Rebalance | Stage::Keyed(_))));
     }
     if !stages.iter().any(|stage| matches!(stage, Stage::Keyed(_))) && rng.chance(80) {
         stages.push(Stage::Keyed(Keyed::Count));
@@ -219,6 +246,7 @@ impl Plan {
             seed,
             mutant,
             is_traced: false,
+            mode: [Mode::Aligned, Mode::Mixed, Mode::Mixed, Mode::AtLeastOnce][rng.index(4)],
             key_groups: [3, 4, 7, 16, 40][rng.index(5)],
             frame_size: [256, 512, 1024, 4096][rng.index(4)],
             memory_limit_bytes: (300 << 10) + largest * [3, 20][rng.index(2)],
@@ -232,6 +260,13 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Whether jobs are stopped with savepoints.
+    pub(crate) fn stops(&self) -> bool {
+        self.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Stop { .. }))
+    }
+}
+
 fn troubles(rng: &mut Rng) -> Vec<(Moment, Trouble)> {
     let count = rng.below(7);
     let mut troubles = Vec::new();
@@ -242,7 +277,7 @@ fn troubles(rng: &mut Rng) -> Vec<(Moment, Trouble)> {
             _ => Moment::Commit,
         };
         let rescales = rng.chance(50);
-        let trouble = match rng.below(20) {
+        let trouble = match rng.below(22) {
             0..3 => Trouble::Kill { rescales },
             3..8 => Trouble::PowerCut { rescales },
             8 => Trouble::Damage,
@@ -251,6 +286,7 @@ fn troubles(rng: &mut Rng) -> Vec<(Moment, Trouble)> {
             14 => Trouble::DiskSlow { steps: rng.below(400) },
             15 => Trouble::DiskError { within: 1 + rng.below(20) },
             16 => Trouble::Savepoint,
+            17 | 18 => Trouble::Stop { drains: rng.chance(40), claims: rng.chance(50) },
             _ => Trouble::StartFromSavepoint { claims: rng.chance(50) },
         };
         if matches!(trouble, Trouble::StartFromSavepoint { .. }) {

@@ -103,6 +103,8 @@ fn after(stage: &Stage, records: Vec<Vec<u8>>, keys: u64) -> Vec<Vec<u8>> {
             records.iter().map(count).collect()
         }
         Stage::Keyed(Keyed::Tally) => records.iter().map(|record| tallied(record, 1)).collect(),
-        Stage::Rebalance | Stage::Keyed(Keyed::Hold | Keyed::Gather | Keyed::Ordered) => records,
+        Stage::Bundle(_) | Stage::Rebalance | Stage::Keyed(Keyed::Hold | Keyed::Gather | Keyed::Ordered) => {
+            records
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! A run, from one step to the next: what happens to it, and when.
 
-use slackwater::savepoint::{Controller, RestoreFrom, RestoreMode, Savepoint};
-use slackwater::{AssembledJob, Observer};
+use slackwater::savepoint::{Controller, Savepoint};
+use slackwater::stop::{Stop, StopMode};
+use slackwater::{AssembledJob, Observer, Report};
 use slackwater_core::durable::DiskError;
 use slackwater_mem::sim::{Fault, SimOptions};
 
@@ -24,8 +25,17 @@ pub(crate) struct Run {
     full_until: Option<u64>,
     slow_until: Option<u64>,
     saving: Option<(String, Savepoint)>,
+    stopping: Option<Stopping>,
     /// What the run was stopped for.
     stopped_for: Option<Trouble>,
+}
+
+/// A stop that was asked for.
+struct Stopping {
+    folder: String,
+    stop: Stop,
+    drains: bool,
+    claims: bool,
 }
 
 impl Run {
@@ -40,6 +50,7 @@ impl Run {
             full_until: None,
             slow_until: None,
             saving: None,
+            stopping: None,
             stopped_for: None,
         }
     }
@@ -154,13 +165,42 @@ impl Run {
                 let errno = if world.rng.chance(50) { DiskError::IO } else { DiskError::NO_SPACE };
                 world.disk.inject(world.disk.operations() + within, Fault::Error(errno));
             }
+            Trouble::Stop { drains, claims } if self.stopping.is_none() => {
+                let folder = world.new_savepoint();
+                world.stops += 1;
+                let mode = if drains { StopMode::Drain } else { StopMode::Suspend };
+                self.stopping =
+                    Some(Stopping { stop: self.controller.stop(&folder, mode), folder, drains, claims });
+            }
+            Trouble::Stop { .. } => {}
             Trouble::Savepoint => {
-                world.savepoints += 1;
-                let folder = format!("savepoint-{}", world.savepoints);
+                let folder = world.new_savepoint();
                 self.saving = Some((folder.clone(), self.controller.savepoint(&folder)));
             }
         }
         false
+    }
+
+    /// The run has ended well. True if that is the end of the job, too, and not a stop.
+    pub(crate) fn finish(&mut self, report: &Report, world: &mut World) -> Result<bool, String> {
+        let Some(id) = report.stopped_with else { return Ok(true) };
+        let Some(Stopping { folder, stop, drains, claims }) = self.stopping.take() else {
+            return Err(format!("the job has stopped with savepoint {id}, for which nobody has asked"));
+        };
+        if stop.result() != Some(Ok(id)) {
+            return Err(format!(
+                "the job has stopped with savepoint {id}, the answer is {:?}",
+                stop.result()
+            ));
+        }
+        world.coverage.note(if drains { "drained jobs" } else { "suspended jobs" });
+        world.expect_shown_is_covered()?;
+        if drains {
+            world.end_input(&folder, id)?;
+        }
+        world.start_from((folder, id), claims);
+        rescale(world.rng.chance(50), world);
+        Ok(false)
     }
 
     /// The run was stopped: what is left of it.
@@ -184,21 +224,42 @@ impl Run {
             Trouble::StartFromSavepoint { claims } => {
                 world.disk = world.disk.image_after_kill(world.rng.any());
                 world.expect_shown_is_covered()?;
-                start_from_savepoint(claims, world);
+                world.shown.on_older_start();
+                if let Some(savepoint) = world.savepoint.take() {
+                    world.start_from(savepoint, claims);
+                }
                 rescale(world.rng.chance(50), world);
             }
             Trouble::UserCode(..)
             | Trouble::DiskFull { .. }
             | Trouble::DiskSlow { .. }
             | Trouble::DiskError { .. }
+            | Trouble::Stop { .. }
             | Trouble::Savepoint => {}
         }
+        self.go_on_from_stop(world)?;
         world.expect_shown_is_covered()
+    }
+
+    /// A job that was to stop has got as far as its savepoint: what that covers may be committed, so the next start is
+    /// from there.
+    fn go_on_from_stop(&mut self, world: &mut World) -> Verdict {
+        let Some(Stopping { folder, drains, claims, .. }) = self.stopping.take() else { return Ok(()) };
+        if let Some(id) = world.savepoint_in(&folder) {
+            world.coverage.note("stops that ended half way");
+            world.expect_shown_is_covered()?;
+            if drains {
+                world.end_input(&folder, id)?;
+            }
+            world.start_from((folder, id), claims);
+        }
+        Ok(())
     }
 
     /// The run has failed by itself; what stopped it in the same step happens, too.
     pub(crate) fn strike_pending(&mut self, world: &mut World) -> Verdict {
         self.strike(world)?;
+        self.go_on_from_stop(world)?;
         rescale(world.rng.chance(20), world);
         world.expect_shown_is_covered()
     }
@@ -234,15 +295,4 @@ fn damage(world: &mut World) {
         world.had_damage = true;
         world.coverage.note("damaged checkpoints");
     }
-}
-
-fn start_from_savepoint(claims: bool, world: &mut World) {
-    let Some((folder, id)) = world.savepoint.take() else { return };
-    let mode = if claims { RestoreMode::Claim } else { RestoreMode::NoClaim };
-    world.coverage.note(if claims { "claimed savepoints" } else { "savepoints that stay their owner's" });
-    world.trace(|| format!("  starts from savepoint {id} in {folder}"));
-    world.folder = format!("from-{folder}");
-    world.announced = Some(id);
-    world.shown.on_older_start();
-    world.restore_from = Some(RestoreFrom { folder, mode });
 }

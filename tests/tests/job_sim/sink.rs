@@ -119,7 +119,7 @@ impl Sink for LedgerSink {
         checkpoint: CheckpointId,
         files: &mut Files,
     ) -> Result<Vec<Vec<u8>>, OperatorError> {
-        if !self.hooks.has(Mutant::NoFlushBeforeBarrier) {
+        if !self.hooks.has(Mutant::NoFlushBeforePreCommit) {
             self.flush_buffer();
         }
         if std::mem::take(&mut self.is_begun) {

@@ -67,6 +67,12 @@ impl Source for Numbers {
     }
 }
 
+/// A split of a checkpoint, and the record that is next in it.
+pub(crate) fn position(split: &[u8]) -> (u16, u64) {
+    let Split { number, position, .. } = Split::decode(split);
+    (number, position)
+}
+
 impl Split {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = self.number.to_le_bytes().to_vec();

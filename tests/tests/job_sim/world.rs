@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slackwater::actor::Actor;
-use slackwater::savepoint::RestoreFrom;
-use slackwater::{AssembledJob, Compression, Job, JobError, JobOptions};
+use slackwater::savepoint::{RestoreFrom, RestoreMode};
+use slackwater::{AssembledJob, CheckpointingMode, Compression, Job, JobError, JobOptions};
+use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::sim::SimOptions;
@@ -21,8 +22,9 @@ use crate::graph::{Shared, build};
 use crate::hooks::{Hooks, PlannedPanic};
 use crate::ledger::Ledger;
 use crate::oracle::Shown;
-use crate::plan::{Moment, Plan, Trouble};
+use crate::plan::{Mode, Moment, Mutant, Plan, Trouble};
 use crate::run::Run;
+use crate::tamper::capture_one_short;
 
 /// Nothing goes wrong any more, and nobody dallies, from this start on.
 const CALM_START: u64 = 12;
@@ -51,6 +53,8 @@ pub(crate) struct World {
     /// The folder with the job's own folder of checkpoints.
     pub(crate) folder: String,
     pub(crate) restore_from: Option<RestoreFrom>,
+    /// How often the job was told to stop.
+    pub(crate) stops: u64,
     /// How many savepoints have been asked for.
     pub(crate) savepoints: u64,
     /// The newest savepoint of the last run, if nothing has been restored since then.
@@ -71,7 +75,7 @@ enum Start {
 
 impl World {
     pub(crate) fn new(plan: Plan) -> Self {
-        let hooks = Hooks::new(plan.mutant);
+        let hooks = Hooks::new(plan.mutant, plan.mode != Mode::AtLeastOnce);
         let mut world = Self {
             rng: Rng::new(plan.seed ^ 0x0005_EA5C_A1E5),
             ledger: Ledger::new(hooks.clone()),
@@ -86,6 +90,7 @@ impl World {
             had_damage: false,
             folder: String::new(),
             restore_from: None,
+            stops: 0,
             savepoints: 0,
             savepoint: None,
             announced: None,
@@ -125,10 +130,32 @@ impl World {
 
     /// Gives every vertex another parallelism.
     pub(crate) fn rescale(&mut self) {
+        if self.plan.mode == Mode::Mixed && self.starts > 0 {
+            self.hooks.expect_no_order();
+        }
         let count: usize = self.plan.pipelines.iter().map(crate::plan::Pipeline::vertices).sum();
         let most = self.plan.key_groups.min(4).into();
         let parallelism = (0..count).map(|_| 1 + u16::try_from(self.rng.below(most)).expect("few"));
         self.parallelism = parallelism.collect();
+    }
+
+    /// A folder for another savepoint.
+    pub(crate) fn new_savepoint(&mut self) -> String {
+        self.savepoints += 1;
+        format!("savepoint-{}", self.savepoints)
+    }
+
+    /// The next start is from a savepoint, with the job's folder or in a new one.
+    pub(crate) fn start_from(&mut self, (folder, id): (String, CheckpointId), claims: bool) {
+        let mode = if claims { RestoreMode::Claim } else { RestoreMode::NoClaim };
+        self.coverage.note(if claims { "claimed savepoints" } else { "savepoints that stay their owner's" });
+        self.trace(|| format!("  starts from savepoint {id} in {folder}"));
+        if self.rng.chance(60) {
+            self.folder = format!("from-{folder}");
+        }
+        self.announced = Some(id);
+        self.shown.on_other_start();
+        self.restore_from = Some(RestoreFrom { folder, mode });
     }
 
     fn start(&mut self) -> Result<Start, String> {
@@ -143,6 +170,11 @@ impl World {
         let shared = Shared { hooks: self.hooks.clone(), ledger: self.ledger.clone(), seed: self.rng.any() };
         let builder = build(&self.plan, &self.parallelism, &shared);
         self.ledger.expect_complete(self.completeness());
+        if self.plan.mutant == Some(Mutant::CaptureOneShort)
+            && let Some(manifest) = self.newest_manifest()
+        {
+            capture_one_short(&self.disk, &manifest);
+        }
         let disks =
             Disks { disk: self.disk.clone(), weather: self.weather.clone(), mutant: self.plan.mutant };
         let now = Now { monotonic: Millis(0), wall: Millis(self.starts * 1_000_000) };
@@ -175,6 +207,9 @@ impl World {
         if job.resumed_from < self.announced {
             return Err(format!("{:?} was announced, restored is {:?}", self.announced, job.resumed_from));
         }
+        if self.newest_has_in_flight() {
+            self.coverage.note("restores of records in flight");
+        }
         self.coverage.note(if job.resumed_from.is_some() { "restores" } else { "starts from nothing" });
         if options.lazy_restore && job.resumed_from.is_some() {
             self.coverage.note("lazy restores");
@@ -188,7 +223,9 @@ impl World {
     /// How the next run is set up.
     fn options(&mut self) -> JobOptions {
         let subtasks = self.parallelism.iter().copied().map(u64::from).sum::<u64>();
+        let mode = self.plan.mode;
         let rng = &mut self.rng;
+        let unaligned = mode == Mode::Mixed && rng.chance(75);
         let is_calm = self.starts >= CALM_START;
         let compressions = [Compression::None, Compression::None, Compression::Lz4, Compression::Zstd];
         let frame_size = if rng.chance(80) { self.plan.frame_size } else { 1024 };
@@ -199,7 +236,14 @@ impl World {
             interval: (rng.chance(90) || is_calm).then(|| Millis(10 + rng.below(30))),
             timeout: Millis(if is_calm { 100_000 } else { timeout }),
             min_pause: Millis(rng.below(2) * rng.below(15)),
-            max_concurrent: 1 + u16::try_from(rng.below(3)).expect("few"),
+            max_concurrent: if unaligned { 1 } else { 1 + u16::try_from(rng.below(3)).expect("few") },
+            mode: if mode == Mode::AtLeastOnce {
+                CheckpointingMode::AtLeastOnce
+            } else {
+                CheckpointingMode::ExactlyOnce
+            },
+            unaligned,
+            aligned_checkpoint_timeout: Millis(rng.below(2) * rng.below(30)),
             tolerable_failures: if is_calm { 1000 } else { self.plan.tolerable_failures },
             retained: self.plan.retained,
             memory_limit_bytes: self.plan.memory_limit_bytes * subtasks,
@@ -227,7 +271,7 @@ impl World {
                     self.expect_at_rest()?;
                     self.hooks.verdict()?;
                     self.shown.note_end(&report);
-                    return Ok(true);
+                    return run.finish(&report, self);
                 }
                 Err(error) => {
                     self.explain(&error)?;
@@ -256,11 +300,11 @@ impl World {
         job.take_actors().into_iter().zip(dallies).map(wrap).collect()
     }
 
-    /// A job that has ended has left nothing with the disk.
+    /// A job that has ended has left nothing with the disk; a bug over the disk may have.
     fn expect_at_rest(&self) -> Verdict {
-        use slackwater_core::durable::Disk;
         match self.disk.in_flight() {
             0 => Ok(()),
+            _ if self.plan.mutant.is_some() => Ok(()),
             count => Err(format!("the job has ended with {count} operations in flight")),
         }
     }
@@ -271,7 +315,11 @@ impl World {
         let was_planned = self.hooks.take_failed();
         let is_explained = match error {
             JobError::Stopped => was_planned,
-            JobError::Operator { .. } => was_planned || self.had_disk_trouble,
+            JobError::Operator { message, .. } => {
+                was_planned
+                    || self.had_disk_trouble
+                    || (self.stops > 0 && message.contains("stop with savepoint"))
+            }
             JobError::Disk { .. } | JobError::Output { .. } => self.had_disk_trouble,
             JobError::Checkpoint { reason, .. } => {
                 self.coverage.note("jobs that failed with a checkpoint");
@@ -316,7 +364,7 @@ impl OverDisk for Assemble<'_> {
 
     fn on<D>(self, disk: Slow<D>) -> Self::Output
     where
-        D: slackwater_core::durable::Disk<Frozen = slackwater_mem::FrozenRun, Block: Send> + Send + 'static,
+        D: Disk<Frozen = slackwater_mem::FrozenRun, Block: Send> + Send + 'static,
     {
         Job::assemble(self.builder, disk, self.now, self.options)
     }
