@@ -11,10 +11,12 @@ use slackwater_mem::segment::SegmentRef;
 mod assigned;
 mod encoding;
 mod figures;
+mod restored;
 
 pub use slackwater_core::format::manifest::ParticipantKind;
 
 pub use self::encoding::MEMORY_PER_BYTE;
+pub(crate) use self::restored::{Previous, RestoredStates};
 
 /// Everything that `_metadata` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,78 +124,3 @@ pub enum Redistribution {
 
 /// What was in flight to each subtask, vertex by vertex as in the manifest.
 pub(crate) type Captured = Vec<Vec<InFlight>>;
-
-/// The inline states of the checkpoint that a job starts from, or of none, and what was in flight.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RestoredStates<'m> {
-    manifest: Option<&'m Manifest>,
-    captured: &'m [Vec<InFlight>],
-}
-
-impl<'m> RestoredStates<'m> {
-    pub(crate) const fn new(manifest: Option<&'m Manifest>, captured: &'m [Vec<InFlight>]) -> Self {
-        Self { manifest, captured }
-    }
-
-    pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
-        self.manifest.map(|manifest| manifest.id)
-    }
-
-    /// All partitions of a state, in the order of the old subtasks.
-    pub(crate) fn partitions(&self, operator: &str, name: &str) -> Vec<Vec<u8>> {
-        let subtasks = self.manifest.iter().flat_map(|m| &m.vertices).flat_map(|vertex| &vertex.subtasks);
-        subtasks
-            .flat_map(|subtask| &subtask.inline)
-            .filter(|state| state.operator == operator && state.name == name)
-            .flat_map(|state| state.partitions.iter().cloned())
-            .collect()
-    }
-
-    /// The partitions of a state that subtask `index` of `parallelism` takes over (rules R11 to R14).
-    pub(crate) fn part_of(
-        &self,
-        operator: &str,
-        name: &str,
-        index: u16,
-        parallelism: u16,
-    ) -> Result<Vec<Vec<u8>>, AssignError> {
-        let vertex = self.vertex_of(operator);
-        vertex.map_or(Ok(Vec::new()), |vertex| {
-            assigned::partitions(vertex, (operator, name), index, parallelism)
-        })
-    }
-
-    /// The segments of a vertex, in the order of the old subtasks.
-    pub(crate) fn segments(&self, vertex: &str) -> impl Iterator<Item = &'m SegmentRef> {
-        self.segments_by_subtask(vertex).flatten()
-    }
-
-    /// The same for every old subtask, those without one included.
-    pub(crate) fn segments_by_subtask(&self, vertex: &str) -> impl Iterator<Item = Option<&'m SegmentRef>> {
-        self.vertex(vertex).into_iter().flat_map(|v| &v.subtasks).map(|part| part.segment.as_ref())
-    }
-
-    /// What was in flight to each old subtask of a vertex, in their order.
-    pub(crate) fn in_flight(&self, vertex: &str) -> &'m [InFlight] {
-        let vertices = self.manifest.map_or(&[][..], |manifest| &manifest.vertices);
-        let at = vertices.iter().position(|stored| stored.name == vertex);
-        at.and_then(|at| self.captured.get(at)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether every subtask of a vertex had emitted everything. They differ only where sources do, and a
-    /// source that goes on from its end ends at once.
-    pub(crate) fn is_drained(&self, vertex: &str) -> bool {
-        self.vertex(vertex).is_some_and(|v| v.subtasks.iter().all(|part| part.is_drained))
-    }
-
-    fn vertex(&self, name: &str) -> Option<&'m VertexPart> {
-        self.manifest?.vertices.iter().find(|vertex| vertex.name == name)
-    }
-
-    fn vertex_of(&self, operator: &str) -> Option<&'m VertexPart> {
-        let vertices = self.manifest?.vertices.iter();
-        vertices.into_iter().find(|vertex| {
-            vertex.subtasks.iter().flat_map(|subtask| &subtask.inline).any(|state| state.operator == operator)
-        })
-    }
-}

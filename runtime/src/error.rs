@@ -40,6 +40,13 @@ pub enum JobError {
         /// What does not match: the names of the jobs, or of an operator.
         what: String,
     },
+    /// The checkpoint has state of an operator that the job does not have.
+    NonRestoredState {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The operator.
+        operator: String,
+    },
     /// The checkpoint was taken with another number of key groups.
     OtherMaxParallelism {
         /// The checkpoint.
@@ -179,6 +186,11 @@ impl fmt::Display for JobError {
             Self::OtherJob { checkpoint, what } => {
                 write!(f, "checkpoint {checkpoint} is not of this job ({what}): use another folder")
             }
+            Self::NonRestoredState { checkpoint, operator } => write!(
+                f,
+                "checkpoint {checkpoint} has state of operator {operator}, which is not in the job: add it, say which operator \
+                 it was before, allow its state to be dropped, or use another folder"
+            ),
             Self::OtherMaxParallelism { checkpoint, recorded, wanted } => write!(
                 f,
                 "checkpoint {checkpoint} was taken with max parallelism {recorded}, not {wanted}: \

@@ -12,6 +12,7 @@ use slackwater_mem::{Codec, Decode};
 use crate::actor::Signal;
 use crate::chain::{FlatMapStage, KeyedStage, SinkStage, Stage};
 use crate::channel::{Receiver, Sender, channel};
+use crate::checkpoint::Previous;
 use crate::error::JobError;
 use crate::exchange::{Edge, Exchange, Partition, RoundRobin};
 use crate::head::{Head, InputHead, SourceHead};
@@ -40,6 +41,7 @@ pub struct JobBuilder {
     pub(crate) sinks: Vec<(String, Guarantee)>,
     /// In the order in which they were registered.
     pub(crate) hooks: Vec<NamedHook>,
+    pub(crate) previous: Previous,
     /// Channels of the first exchange that has too many; they were not made.
     channels_wanted: Option<usize>,
 }
@@ -54,6 +56,8 @@ pub(crate) struct Vertex {
     /// Its operators, head to tail.
     pub(crate) operators: Vec<String>,
     pub(crate) signals: Vec<Signal>,
+    /// It reads from no other.
+    pub(crate) is_source: bool,
     /// Its operators have keyed state.
     pub(crate) is_keyed: bool,
     pub(crate) build: BuildHead,
@@ -71,8 +75,15 @@ impl JobBuilder {
             vertices: Vec::new(),
             sinks: Vec::new(),
             hooks: Vec::new(),
+            previous: Previous::default(),
             channels_wanted: None,
         }
+    }
+
+    /// Says that an operator had another name when earlier checkpoints were taken: where they do not know it by `operator`, it
+    /// takes over what they know by `previous`.
+    pub fn previously(&mut self, operator: impl Into<String>, previous: impl Into<String>) {
+        self.previous.insert(operator.into(), previous.into());
     }
 
     /// Adds a source with `parallelism` subtasks; `make` makes the instance of each.
@@ -82,7 +93,7 @@ impl JobBuilder {
         parallelism: u16,
         mut make: impl FnMut(&SubtaskInfo) -> S + Send + 'static,
     ) -> Stream<'_, S::Out> {
-        let vertex = OpenVertex::new(name.into(), parallelism);
+        let vertex = OpenVertex { is_source: true, ..OpenVertex::new(name.into(), parallelism) };
         let name = vertex.name().to_owned();
         let build: Build<S::Out> =
             Box::new(move |info, next| Box::new(SourceHead::new(name.clone(), make(info), next)));
@@ -111,6 +122,9 @@ impl JobBuilder {
         names.sort();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return invalid(format!("two operators are named {}", twice[0]));
+        }
+        if let Some(what) = self.previous.contradiction(&names) {
+            return invalid(what);
         }
         for vertex in &self.vertices {
             let parallelism = u16::try_from(vertex.signals.len()).unwrap_or(u16::MAX);
@@ -146,6 +160,7 @@ impl fmt::Debug for JobBuilder {
 struct OpenVertex {
     operators: Vec<String>,
     signals: Vec<Signal>,
+    is_source: bool,
     is_keyed: bool,
     coordinator: Option<Box<dyn OperatorCoordinator>>,
 }
@@ -153,7 +168,7 @@ struct OpenVertex {
 impl OpenVertex {
     fn new(name: String, parallelism: u16) -> Self {
         let signals = (0..parallelism).map(|_| Signal::default()).collect();
-        Self { operators: vec![name], signals, is_keyed: false, coordinator: None }
+        Self { operators: vec![name], signals, is_source: false, is_keyed: false, coordinator: None }
     }
 
     fn name(&self) -> &str {
@@ -169,6 +184,7 @@ impl OpenVertex {
             name: self.name().to_owned(),
             operators: self.operators,
             signals: self.signals,
+            is_source: self.is_source,
             is_keyed: self.is_keyed,
             coordinator: self.coordinator,
             build: Box::new(move |info| {

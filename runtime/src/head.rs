@@ -152,7 +152,8 @@ impl<S: Source> Head for SourceHead<S> {
     }
 
     fn restore(&mut self, restored: &RestoredStates<'_>, info: &SubtaskInfo) -> Result<(), OperatorError> {
-        if restored.checkpoint().is_none() {
+        // A source that the checkpoint does not know starts afresh, in all its subtasks.
+        if !restored.knows(&self.name) {
             return Ok(());
         }
         let splits = restored.part_of(&self.name, SPLITS, info.index, info.parallelism);

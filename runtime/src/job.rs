@@ -21,6 +21,7 @@ use crate::savepoint::{Controller, RestoreFrom};
 use crate::shared::{Observer, Shared};
 
 mod assemble;
+mod matching;
 mod mode;
 mod participants;
 mod restore;
@@ -69,6 +70,10 @@ pub struct JobOptions {
     /// A savepoint to start from. Where the job has a sound checkpoint of its own that is newer, or of another origin, it
     /// goes on from that, so that it can be started again and again with the same options.
     pub restore_from: Option<RestoreFrom>,
+    /// Whether state of operators that the job does not have is dropped, and [said](Report::notes), instead of refusing the
+    /// checkpoint (Flink: `execution.state-recovery.ignore-unclaimed-state`). Output that a sink without an operator had not
+    /// committed is dropped with it.
+    pub allow_non_restored_state: bool,
     /// Whether records flow before all keyed state has been read back: a key group is read when the first of its keys
     /// comes, the others meanwhile. Until all has been verified no checkpoint begins and no sink commits; damage that is
     /// found by then ends the job, and its next start goes on from an older checkpoint. A state whose codec is migrated
@@ -102,6 +107,7 @@ impl JobOptions {
             memory_limit_bytes: 1 << 30,
             frame_size: 4096,
             restore_from: None,
+            allow_non_restored_state: false,
             lazy_restore: false,
             compression: Compression::None,
         }

@@ -50,9 +50,25 @@ pub fn restore_operator_state<D: Disk, A: ArenaHandle>(
     index: u32,
     heap: &mut Heap<A>,
 ) -> Result<u64, RestoreError> {
+    restore_renamed_operator_state(disk, old, rescaling, index, Renamed::NONE, heap)
+}
+
+/// The same for states whose operator has another name now.
+///
+/// # Errors
+/// As [`restore_operator_state`].
+pub fn restore_renamed_operator_state<D: Disk, A: ArenaHandle>(
+    disk: &mut D,
+    old: &[Option<OldSegment<'_>>],
+    rescaling: Rescaling,
+    index: u32,
+    renamed: Renamed<'_>,
+    heap: &mut Heap<A>,
+) -> Result<u64, RestoreError> {
     let mut states = OldStates::new();
     for (subtask, segment) in segments(old) {
-        look_through(disk, segment, subtask, heap, &mut states).map_err(|cause| segment.error(cause))?;
+        look_through(disk, (segment, renamed), subtask, heap, &mut states)
+            .map_err(|cause| segment.error(cause))?;
     }
     let assigned = assign(&states, old.len(), rescaling, index);
     let first = segments(old).next();
@@ -95,13 +111,14 @@ struct OldState {
 /// Registers the states of a segment that are not kept by key.
 fn look_through<D: Disk, A: ArenaHandle>(
     disk: &mut D,
-    segment: OldSegment<'_>,
+    (segment, renamed): (OldSegment<'_>, Renamed<'_>),
     subtask: usize,
     heap: &mut Heap<A>,
     states: &mut OldStates,
 ) -> Result<(), RestoreCause> {
     let meta = SegmentMeta::read(disk, segment.path, segment.segment)?;
     for state in meta.footer()?.states().filter(|state| state.distribution != Distribution::ByKey) {
+        let state = StateEntry { operator: renamed.name_of(state.operator), ..state };
         let id = register(&state, heap)?;
         if !heap.is_empty(id) {
             return Err(RestoreCause::StateInUse { state: id });

@@ -81,6 +81,26 @@ pub struct SegmentRestore {
     stats: RestoreStats,
 }
 
+/// An operator that has another name than when its states were stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renamed<'n> {
+    /// Its name in the segment.
+    pub from: &'n str,
+    /// Its name in the heap.
+    pub to: &'n str,
+}
+
+impl Renamed<'_> {
+    /// Every operator keeps its name.
+    pub const NONE: Self = Self { from: "", to: "" };
+}
+
+impl<'n> Renamed<'n> {
+    pub(super) fn name_of(self, stored: &'n str) -> &'n str {
+        if stored == self.from { self.to } else { stored }
+    }
+}
+
 /// Frames that a step reads, in bytes.
 const STEP_LEN: u64 = 16 << 20;
 /// Pages of this epoch or later are not taken over: epochs that are nearly used up begin anew with the entries.
@@ -98,7 +118,22 @@ impl SegmentRestore {
         range: KeyGroupRange,
         heap: &mut Heap<A>,
     ) -> Result<Self, RestoreError> {
-        Self::open_inner(disk, path, expected, range, heap)
+        Self::open_renamed(disk, path, expected, range, Renamed::NONE, heap)
+    }
+
+    /// The same for states whose operator has another name now.
+    ///
+    /// # Errors
+    /// As [`restore_segment`].
+    pub fn open_renamed<D: Disk, A: ArenaHandle>(
+        disk: &mut D,
+        path: &str,
+        expected: &SegmentRef,
+        range: KeyGroupRange,
+        renamed: Renamed<'_>,
+        heap: &mut Heap<A>,
+    ) -> Result<Self, RestoreError> {
+        Self::open_inner(disk, path, expected, range, renamed, heap)
             .map_err(|cause| RestoreError { path: String::from(path), cause })
     }
 
@@ -107,10 +142,11 @@ impl SegmentRestore {
         path: &str,
         expected: &SegmentRef,
         range: KeyGroupRange,
+        renamed: Renamed<'_>,
         heap: &mut Heap<A>,
     ) -> Result<Self, RestoreCause> {
         let meta = SegmentMeta::read(disk, path, expected)?;
-        let states = StateMap::register(&meta, heap)?;
+        let states = StateMap::register(&meta, renamed, heap)?;
         let shapes = Shapes::of(&meta.header, &meta.footer()?);
         let HeapOptions { frame_size, hash_seed, .. } = heap.options();
         let is_alike =
@@ -316,9 +352,16 @@ fn put_entries<R: ReadAt, A: ArenaHandle>(
 pub(super) struct StateMap(Vec<(u16, StateId)>);
 
 impl StateMap {
-    fn register<A: ArenaHandle>(meta: &SegmentMeta, heap: &mut Heap<A>) -> Result<Self, RestoreCause> {
+    fn register<A: ArenaHandle>(
+        meta: &SegmentMeta,
+        renamed: Renamed<'_>,
+        heap: &mut Heap<A>,
+    ) -> Result<Self, RestoreCause> {
         let by_key = meta.footer()?.states().filter(|state| state.distribution == Distribution::ByKey);
-        let register = |state: StateEntry<'_>| Ok((state.state_id, register(&state, heap)?));
+        let register = |state: StateEntry<'_>| {
+            let operator = renamed.name_of(state.operator);
+            Ok((state.state_id, register(&StateEntry { operator, ..state }, heap)?))
+        };
         by_key.map(register).collect::<Result<_, RestoreCause>>().map(Self)
     }
 

@@ -77,9 +77,15 @@ where
     let template = template(&builder, manifest, max_parallelism, now, options);
     let mut wiring = Wiring::new(&builder);
     *wiring.shared.statistics() = tracker(&builder, &found, now);
-    let states = RestoredStates::new(manifest, &captured);
+    let previous = builder.previous.clone();
+    let states = RestoredStates::new(manifest, &captured).with_previous(&previous);
 
     let mut heads = build_heads(&mut builder, max_parallelism, options);
+    if let Some(manifest) = manifest {
+        let dropped =
+            super::matching::check(manifest, &builder, max_parallelism, options.allow_non_restored_state)?;
+        dropped.into_iter().for_each(|sentence| wiring.shared.note(sentence));
+    }
     let is_loading = heaps.iter().flat_map(|(_, rest)| rest).any(|restore| !restore.is_done());
     let held_sinks = if is_loading {
         hold_sinks(&mut heads, &states)
@@ -165,7 +171,8 @@ fn load_newest<D: Disk>(
 ) -> Result<(Found, Option<Loaded>), JobError> {
     let mut loaded = None;
     let found = recovery::find_with(disk, keyed_state.folder, &mut |disk, manifest| {
-        super::restore::check(manifest, keyed_state.builder, keyed_state.max_parallelism)?;
+        let allow = keyed_state.options.allow_non_restored_state;
+        super::matching::check(manifest, keyed_state.builder, keyed_state.max_parallelism, allow)?;
         if manifest.is_finished {
             return recovery::first_damage(disk, keyed_state.folder, manifest);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::TaskIndex;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism, range_of_subtask};
-use slackwater_mem::segment::{RestoreError, SegmentRestore, restore_segment, verify_all_but_key_groups};
+use slackwater_mem::segment::{Renamed, RestoreError, SegmentRestore, verify_all_but_key_groups};
 use slackwater_mem::{Heap, HeapOptions};
 
 mod operator_state;
@@ -24,50 +24,6 @@ use crate::recovery::{damage_of, read_in_flight, segments};
 use crate::task::Loading;
 
 type Heads = Vec<Vec<(SubtaskInfo, Box<dyn Head>)>>;
-
-/// Whether a checkpoint is one of this job.
-///
-/// # Errors
-/// The first thing that does not match.
-pub(super) fn check(
-    manifest: &Manifest,
-    builder: &JobBuilder,
-    max_parallelism: MaxParallelism,
-) -> Result<(), JobError> {
-    let checkpoint = manifest.id;
-    let other = |what| Err(JobError::OtherJob { checkpoint, what });
-    if manifest.job_name != builder.name {
-        return other(format!("it is of {}, this is {}", manifest.job_name, builder.name));
-    }
-    let (recorded, wanted) = (manifest.max_parallelism, max_parallelism.get());
-    // Without keyed state nothing depends on the number.
-    let is_keyed =
-        manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks).any(|subtask| subtask.segment.is_some());
-    if is_keyed && recorded != wanted {
-        return Err(JobError::OtherMaxParallelism { checkpoint, recorded, wanted });
-    }
-    for stored in &manifest.vertices {
-        // State without an operator would be lost silently (rule R3).
-        let Some(vertex) = builder.vertices.iter().find(|vertex| vertex.name == stored.name) else {
-            return other(format!("operator {} is missing here", stored.name));
-        };
-        if !vertex.is_keyed && stored.subtasks.iter().any(|subtask| subtask.segment.is_some()) {
-            return other(format!("operator {} has no keyed state here", stored.name));
-        }
-        let states = stored.subtasks.iter().flat_map(|subtask| &subtask.inline);
-        for state in states {
-            if !vertex.operators.contains(&state.operator) {
-                return other(format!("operator {} is missing here", state.operator));
-            }
-        }
-    }
-    for vertex in &builder.vertices {
-        if !manifest.vertices.iter().any(|stored| stored.name == vertex.name) {
-            return other(format!("operator {} is not in it", vertex.name));
-        }
-    }
-    Ok(())
-}
 
 /// Lets the sinks wait until all keyed state has been verified. Gives those that will recover then.
 pub(super) fn hold_sinks(heads: &mut Heads, states: &RestoredStates<'_>) -> HeldSinks {
@@ -171,21 +127,24 @@ impl KeyedState<'_> {
                 Err(error) => return Ok(Err(error)),
             };
         }
-        let states = RestoredStates::new(Some(manifest), &[]);
+        let states = RestoredStates::new(Some(manifest), &[]).with_previous(&self.builder.previous);
         let mut heaps = Vec::new();
         for (vertex, index, key_groups) in self.subtasks() {
             let (mut heap, mut rest) = (self.heap(vertex, key_groups, manifest.hash_seed)?, Vec::new());
+            let renamed = Renamed { from: states.stored_name(&vertex.name), to: &vertex.name };
             for segment in states.segments(&vertex.name) {
                 let Some(range) = segment.key_groups.intersect(key_groups) else { continue };
                 let path = paths::join(self.folder, &segment.file_name);
-                let restored = if is_lazy {
-                    let opened = SegmentRestore::open(disk, &path, segment, range, &mut heap);
-                    opened.map(|restore| rest.push(restore))
-                } else {
-                    restore_segment(disk, &path, segment, range, &mut heap).map(drop)
-                };
-                if let Err(error) = restored {
-                    return Ok(Err(error));
+                let opened = SegmentRestore::open_renamed(disk, &path, segment, range, renamed, &mut heap);
+                let restored = opened.and_then(|mut restore| {
+                    if !is_lazy {
+                        restore.finish(disk, &mut heap)?;
+                    }
+                    Ok(restore)
+                });
+                match restored {
+                    Ok(restore) => rest.push(restore),
+                    Err(error) => return Ok(Err(error)),
                 }
             }
             let mut segments = states.segments(&vertex.name);
@@ -250,7 +209,8 @@ pub(super) fn subtasks(
             if loading.is_none() {
                 head.chain().on_restored(&mut cx).map_err(|error| failed(&info, &error))?;
             }
-            ready.push(Ready::new(&info, head, cx, states.is_drained(&vertex.name), loading));
+            let is_drained = states.is_drained(&vertex.operators).unwrap_or(false);
+            ready.push(Ready::new(&info, head, cx, is_drained, loading));
         }
     }
     Ok(ready)

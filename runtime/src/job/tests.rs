@@ -15,11 +15,13 @@ use crate::actor::{Actor, Step, lock};
 use crate::error::JobError;
 use crate::files::{BlockingFiles, FileEvent, Files};
 use crate::graph::JobBuilder;
-use crate::operator::{OperatorError, Sink, Source, SourceStatus};
+use crate::operator::{OperatorError, Sink, Source, SourceStatus, SubtaskInfo};
 use crate::output::Output;
 
+mod bounded;
 mod bundling;
 mod eager;
+mod graph;
 mod hooks;
 mod in_flight;
 mod keyed;
@@ -260,7 +262,7 @@ fn a_checkpoint_of_another_job_is_refused() {
         Collect { committed: Arc::default(), current: Vec::new(), pending: Vec::new() }
     });
     let refused = Job::assemble(other, disk, Now::default(), &options(3)).unwrap_err();
-    assert!(matches!(refused, JobError::OtherJob { .. }), "{refused}");
+    assert!(matches!(refused, JobError::NonRestoredState { .. }), "{refused}");
 }
 
 #[test]

@@ -242,5 +242,5 @@ fn a_job_is_not_taken_up_with_another_kind_of_output() {
     assert!(!drive(&mut job.take_actors(), 60));
     run.options.emit = Emit::Final;
     let error = run.assemble().map(|_| ()).unwrap_err();
-    assert!(matches!(error, JobError::OtherJob { .. }), "{error}");
+    assert!(matches!(error, JobError::NonRestoredState { .. }), "{error}");
 }

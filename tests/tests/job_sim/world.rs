@@ -333,6 +333,7 @@ impl World {
             | JobError::CapacityExceeded { .. }
             | JobError::ParallelismAboveMaximum { .. }
             | JobError::OtherJob { .. }
+            | JobError::NonRestoredState { .. }
             | JobError::OtherMaxParallelism { .. }
             | JobError::AlreadyFinished { .. }
             | JobError::FolderInUse { .. }

@@ -3,7 +3,9 @@
 use slackwater_core::assign::Rescaling;
 use slackwater_core::durable::Disk;
 use slackwater_mem::Heap;
-use slackwater_mem::segment::{OldSegment, RestoreError, SegmentRef, restore_operator_state};
+use slackwater_mem::segment::{
+    OldSegment, Renamed, RestoreError, SegmentRef, restore_renamed_operator_state,
+};
 
 use super::KeyedState;
 use crate::checkpoint::RestoredStates;
@@ -33,7 +35,10 @@ impl KeyedState<'_> {
         let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let rescaling = Rescaling::new(self.max_parallelism, count(old.len()), count(vertex.signals.len()));
         match rescaling {
-            Ok(rescaling) => restore_operator_state(disk, &old, rescaling, index, heap).map(drop),
+            Ok(rescaling) => {
+                let renamed = Renamed { from: states.stored_name(&vertex.name), to: &vertex.name };
+                restore_renamed_operator_state(disk, &old, rescaling, index, renamed, heap).map(drop)
+            }
             Err(error) => Err(RestoreError { path: self.folder.to_owned(), cause: error.into() }),
         }
     }

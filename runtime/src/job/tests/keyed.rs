@@ -11,8 +11,8 @@ use crate::keyed::{Context, KeyedProcess, Setup};
 const KEYS: i64 = 300;
 
 /// For each record, emits `key * 1_000_000 + n` where the record is the n-th of its key.
-struct Tally {
-    seen: Option<ValueState<Plain<i64>, Plain<u64>>>,
+pub(super) struct Tally {
+    pub(super) seen: Option<ValueState<Plain<i64>, Plain<u64>>>,
 }
 
 impl KeyedProcess for Tally {
@@ -44,13 +44,16 @@ impl KeyedProcess for Tally {
     }
 }
 
+/// A number with its key.
+pub(super) fn pair(number: &u64, out: &mut Output<'_, (i64, u64)>) {
+    out.emit(&(number.cast_signed() % KEYS, *number));
+}
+
 pub(super) fn keyed_job(committed: &Committed, parallelism: u16) -> JobBuilder {
     let committed = Arc::clone(committed);
     let mut job = JobBuilder::new("tally", 128);
     job.source("source", 2, |info| Numbers { next: info.index.into(), end: END, step: 2 })
-        .flat_map("pair", |number: &u64, out: &mut Output<'_, (i64, u64)>| {
-            out.emit(&(number.cast_signed() % KEYS, *number));
-        })
+        .flat_map("pair", pair)
         .key_by::<Plain<i64>, _>(|pair: &(i64, u64)| &pair.0)
         .process("tally", parallelism, |_| Tally { seen: None })
         .sink("collect", move |_| Collect {
