@@ -22,6 +22,10 @@ pub(crate) enum Verb {
     Demo(DemoArgs),
     /// Count the words of files; resumes from the folder if there is a checkpoint in it.
     Wordcount(WordcountArgs),
+    /// Take a savepoint of the job that runs on a folder.
+    Savepoint(SavepointArgs),
+    /// Stop the job that runs on a folder with a savepoint, from which it can go on.
+    Stop(StopArgs),
     /// List the checkpoints of a folder.
     Checkpoints(CheckpointsArgs),
     /// Read and check every byte of a folder's checkpoints, or of one checkpoint.
@@ -48,6 +52,9 @@ pub(crate) struct DemoArgs {
     /// Subtasks of each operator.
     #[arg(long, default_value_t = 2)]
     pub(crate) parallelism: u16,
+    /// Go on with another parallelism, 1 to 4, each time the job is resumed.
+    #[arg(long)]
+    pub(crate) rescale: bool,
     /// Time between two checkpoints.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub(crate) interval: Duration,
@@ -95,6 +102,22 @@ pub(crate) struct WordcountArgs {
     /// Completed checkpoints that are kept, 2 to 512.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=512))]
     pub(crate) retain: u16,
+    /// What becomes of the completed checkpoints when the job is stopped with a savepoint.
+    #[arg(long, value_enum, default_value_t = OnCancelArg::Keep)]
+    pub(crate) on_cancel: OnCancelArg,
+    /// What to go on from: latest (the newest checkpoint, or savepoint in the job's own folder), none (start anew, and move
+    /// earlier checkpoints aside), or the folder of a savepoint, unless there is a newer checkpoint.
+    #[arg(long, default_value = "latest", value_name = "latest|none|FOLDER")]
+    pub(crate) restore: PathBuf,
+    /// Make a savepoint that the job starts from one of its own checkpoints, to be deleted as they are.
+    #[arg(long, conflicts_with = "no_claim")]
+    pub(crate) claim: bool,
+    /// Leave a savepoint that the job starts from to its owner; the default.
+    #[arg(long)]
+    pub(crate) no_claim: bool,
+    /// Drop state of operators that the job does not have, instead of refusing the checkpoint.
+    #[arg(long)]
+    pub(crate) allow_non_restored_state: bool,
     /// The most memory for keyed state, in MiB.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub(crate) memory_limit_mib: u64,
@@ -119,6 +142,33 @@ pub(crate) struct CheckpointsArgs {
     /// Also list what each subtask's part took: delay, alignment, sync and async time, sizes.
     #[arg(long)]
     pub(crate) details: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SavepointArgs {
+    /// The folder of the job's checkpoints.
+    pub(crate) dir: PathBuf,
+    /// Folder of the savepoint, which must be empty or missing; one in the job's folder by default.
+    #[arg(long)]
+    pub(crate) to: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// The folder of the job's checkpoints.
+    pub(crate) dir: PathBuf,
+    /// Let operators emit what they have, as at the end of the input: the job has finished for good then.
+    #[arg(long)]
+    pub(crate) drain: bool,
+    /// Folder of the savepoint, which must be empty or missing; one in the job's folder by default.
+    #[arg(long)]
+    pub(crate) to: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -174,6 +224,14 @@ pub(crate) enum CompressionArg {
     Lz4,
     /// Zstandard: smaller for more.
     Zstd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnCancelArg {
+    /// They stay.
+    Keep,
+    /// They are deleted; the savepoint stays.
+    Delete,
 }
 
 impl StorageArg {

@@ -28,6 +28,8 @@ const TEXT_MIN: u64 = 48 << 20;
 struct Tally {
     kills: u32,
     resumes: u32,
+    /// Resumes with another parallelism.
+    rescales: u32,
     kills_during_checkpoint: u32,
     rounds: u32,
     checkpoints_completed: u64,
@@ -84,18 +86,23 @@ fn round(
     fs::create_dir_all(place)
         .map_err(|error| Failure::environment(format!("{}: {error}", place.display())))?;
     let mut furthest_bytes = 0;
+    let mut parallelism = args.parallelism;
     loop {
         let kill = (tally.kills < args.kills).then(|| moment(args.interval, random, tally.kills));
-        let run = Run::start(args, input, place)?.watch(kill)?;
+        let run = Run::start(args, input, place, parallelism)?.watch(kill)?;
         tally.checkpoints_completed += run.checkpoints_completed;
         if furthest_bytes > 0 {
             tally.resumes += 1;
+            tally.rescales += u32::from(args.rescale);
             tally.resumed_without_checkpoint += u32::from(run.resumed_from.is_none());
             let replayed = u64::saturating_sub(furthest_bytes, run.resumed_at_bytes);
             tally.bytes_replayed += replayed;
             tally.longest_replay_bytes = tally.longest_replay_bytes.max(replayed);
         }
         furthest_bytes = run.furthest_bytes.max(1);
+        if args.rescale {
+            parallelism = another(parallelism, random);
+        }
         match run.end {
             End::Finished => return Ok(()),
             End::Killed { during_checkpoint } => {
@@ -107,6 +114,13 @@ fn round(
             }
         }
     }
+}
+
+/// Another parallelism than `last`, 1 to 4.
+fn another(last: u16, random: &mut Random) -> u16 {
+    let others = (1..=4).filter(|other| *other != last);
+    let index = random.below(others.clone().count() as u64);
+    others.zip(0..).find(|(_, at)| *at == index).map_or(last, |(other, _)| other)
 }
 
 /// When a child is killed.
@@ -137,6 +151,7 @@ fn report(
         output::json(&json!({
             "kills": tally.kills,
             "resumes": tally.resumes,
+            "rescales": tally.rescales,
             "resumes_without_checkpoint": tally.resumed_without_checkpoint,
             "kills_during_checkpoint": tally.kills_during_checkpoint,
             "exact": found.difference().is_none(),
@@ -171,6 +186,7 @@ fn report(
         ("  while a checkpoint was being written", tally.kills_during_checkpoint.to_string()),
         ("resumes from a checkpoint", (tally.resumes - tally.resumed_without_checkpoint).to_string()),
         ("resumes without one", tally.resumed_without_checkpoint.to_string()),
+        ("  with another parallelism", tally.rescales.to_string()),
         ("checkpoints completed", format!("{} or more", tally.checkpoints_completed)),
         ("read again after resumes", output::bytes(tally.bytes_replayed)),
         ("  at most, after one resume", output::bytes(tally.longest_replay_bytes)),

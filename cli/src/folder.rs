@@ -11,7 +11,8 @@ use slackwater::recovery::{Defect, read_manifest, verify_files};
 
 use crate::failure::Failure;
 
-const MANIFEST: &str = "_metadata";
+/// Name of the file that makes a checkpoint complete.
+pub(crate) const MANIFEST: &str = "_metadata";
 
 /// A checkpoint's folder.
 #[derive(Debug)]

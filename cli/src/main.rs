@@ -2,6 +2,7 @@
 
 mod args;
 mod checkpoints;
+mod control;
 mod demo;
 mod failure;
 mod folder;
@@ -51,6 +52,8 @@ fn run(verb: &Verb) -> Result<bool, Failure> {
     match verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Wordcount(args) => wordcount::run(args),
+        Verb::Savepoint(args) => control::savepoint(args),
+        Verb::Stop(args) => control::stop(args),
         Verb::Checkpoints(args) => checkpoints::run(args),
         Verb::Verify(args) => verify::run(args),
     }

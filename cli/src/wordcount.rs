@@ -4,6 +4,7 @@ mod folders;
 mod furthest;
 mod progress;
 mod report;
+mod restore;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal};
@@ -15,12 +16,13 @@ use slackwater::Compression;
 use slackwater::driver::Clock;
 use slackwater::error::JobError;
 use slackwater::inputs::Inputs;
-use slackwater::job::{AssembledJob, JobOptions};
+use slackwater::job::{AssembledJob, JobOptions, OnCancellation};
 use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path, make_folder};
 use slackwater::time::Millis;
 use slackwater::word_count::{Emit, WordCountOptions, word_count};
 
-use crate::args::{CompressionArg, EmitArg, StorageArg, WordcountArgs};
+use crate::args::{CompressionArg, EmitArg, OnCancelArg, StorageArg, WordcountArgs};
+use crate::control::Desk;
 use crate::failure::Failure;
 use crate::log;
 use crate::output;
@@ -39,6 +41,8 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let clock = Clock::start();
     args.modes.check()?;
     log::start(args.log)?;
+    // Closed after the locks of the folders.
+    let mut desk = Desk::default();
     folders::refuse_other_job(&args.dir)?;
     let inputs = Inputs::files(args.inputs.iter().cloned())
         .map_err(|error| Failure::environment(error.to_string()))?;
@@ -52,10 +56,11 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     if memory.is_some() {
         folders::refuse_parts(&parts)?;
     } else {
+        restore::set_aside(args)?;
         folders::tie(&args.dir, &parts, args.emit, attempt(&clock))?;
     }
     let (builder, totals) = word_count(inputs, &options(args, &parts)?);
-    let (job, _lock) = match storage.assemble(builder, clock.now(), &job_options(args, &clock)) {
+    let (job, _lock) = match storage.assemble(builder, clock.now(), &job_options(args, &clock)?) {
         Ok(assembled) => assembled,
         Err(JobError::AlreadyFinished { checkpoint }) => {
             report::finished_before(args, &parts, checkpoint);
@@ -63,6 +68,9 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
         }
         Err(error) => return Err(failure(&error)),
     };
+    if memory.is_none() {
+        desk.open(&args.dir, JOB_NAME, job.controller());
+    }
     let furthest = Furthest::open(memory.is_none().then_some(args.dir.as_path()));
     let start = job.observer().progress().bytes_restored;
     tell_start(args, &job, start);
@@ -77,8 +85,10 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
         if args.events {
             tell_progress(position, progress.checkpoints_completed);
         }
+        desk.tick(clock.now());
     });
     bar.end();
+    desk.settle(clock.now());
     let report = ended.map_err(|error| failure(&error))?;
     memory.map_or(Ok(()), |memory| memory.copy_out(&parts)).map_err(|error| failure(&error))?;
     furthest.note(start + report.bytes_read);
@@ -90,6 +100,7 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
         bytes_replayed: furthest.replayed(start),
         storage: storage_name,
         parts,
+        stopped_in: desk.stopped_in().map(Path::to_owned),
     };
     outcome.tell(args)?;
     Ok(true)
@@ -127,13 +138,19 @@ fn attempt(clock: &Clock) -> u64 {
     clock.now().wall.0 << 20 | u64::from(std::process::id())
 }
 
-fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
+fn job_options(args: &WordcountArgs, clock: &Clock) -> Result<JobOptions, Failure> {
     let attempt = attempt(clock);
     let options = JobOptions {
         // Keyed by the system's random numbers.
         hash_seed: RandomState::new().hash_one(attempt),
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
         retained: usize::from(args.retain),
+        on_cancellation: match args.on_cancel {
+            OnCancelArg::Keep => OnCancellation::Keep,
+            OnCancelArg::Delete => OnCancellation::Delete,
+        },
+        restore_from: restore::restore_from(args)?,
+        allow_non_restored_state: args.allow_non_restored_state,
         memory_limit_bytes: args.memory_limit_mib << 20,
         compression: match args.compression {
             CompressionArg::None => Compression::None,
@@ -142,7 +159,7 @@ fn job_options(args: &WordcountArgs, clock: &Clock) -> JobOptions {
         },
         ..JobOptions::new(attempt)
     };
-    args.modes.applied_to(options)
+    Ok(args.modes.applied_to(options))
 }
 
 const fn kind(storage: StorageArg) -> StorageKind {
@@ -189,6 +206,7 @@ pub(crate) fn failure(error: &JobError) -> Failure {
         | JobError::CapacityExceeded { .. }
         | JobError::ParallelismAboveMaximum { .. }
         | JobError::OtherJob { .. }
+        | JobError::NonRestoredState { .. }
         | JobError::OtherMaxParallelism { .. }
         | JobError::AlreadyFinished { .. } => Failure::usage(message),
         JobError::Restore { .. } | JobError::NoSavepoint { .. } | JobError::LateDamage { .. } => {

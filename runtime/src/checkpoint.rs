@@ -1,6 +1,5 @@
 //! What a checkpoint consists of, as owned values: the manifest and its parts.
 
-use slackwater_core::assign::AssignError;
 use slackwater_core::coordinator::TaskReport;
 use slackwater_core::coordinator::statistics::SubtaskFigures;
 use slackwater_core::ids::CheckpointId;

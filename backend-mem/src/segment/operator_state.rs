@@ -8,13 +8,13 @@ use std::vec::Vec;
 
 use slackwater_core::assign::{AssignError, OperatorAssigner, OperatorPart, Rescaling};
 use slackwater_core::durable::Disk;
-use slackwater_core::format::segment::Distribution;
+use slackwater_core::format::segment::{Distribution, StateEntry};
 use slackwater_core::key_group::KeyGroup;
 
 use super::SegmentRef;
 use super::error::{RestoreCause, RestoreError};
 use super::page::{PageChecker, Shapes};
-use super::restore::register;
+use super::restore::{Renamed, register};
 use super::source::{SegmentMeta, SegmentSource};
 use super::tally::{Tally, expect, place_in_list};
 use crate::arena::ArenaHandle;

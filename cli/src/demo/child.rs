@@ -15,6 +15,7 @@ use slackwater::time::Millis;
 use super::Moment;
 use crate::args::DemoArgs;
 use crate::failure::Failure;
+use crate::folder::MANIFEST;
 use crate::wordcount::JOB_NAME;
 
 /// How often the checkpoint folder is looked at.
@@ -61,7 +62,12 @@ pub(crate) enum End {
 
 impl Run {
     /// Starts this very program as a word count.
-    pub(crate) fn start(args: &DemoArgs, input: &Path, place: &Path) -> Result<Self, Failure> {
+    pub(crate) fn start(
+        args: &DemoArgs,
+        input: &Path,
+        place: &Path,
+        parallelism: u16,
+    ) -> Result<Self, Failure> {
         let program = std::env::current_exe();
         let program =
             program.map_err(|error| Failure::environment(format!("this program has no path: {error}")))?;
@@ -75,7 +81,7 @@ impl Run {
             .arg(&checkpoints)
             .arg("--output")
             .arg(place.join("output"))
-            .args(["--events", "--interval", &interval, "--parallelism", &args.parallelism.to_string()])
+            .args(["--events", "--interval", &interval, "--parallelism", &parallelism.to_string()])
             .args(["--emit", args.emit.name(), "--storage", args.storage.name()])
             .args(args.modes.arguments())
             .stdin(Stdio::null())
@@ -200,7 +206,7 @@ fn newest(folder: &Path, which: Which) -> Option<u64> {
     let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
     let ids = entries.filter_map(|entry| {
         let id = entry.file_name().to_str()?.strip_prefix("chk-")?.parse().ok()?;
-        (which == Which::Any || entry.path().join("_metadata").exists()).then_some(id)
+        (which == Which::Any || entry.path().join(MANIFEST).exists()).then_some(id)
     });
     ids.max()
 }

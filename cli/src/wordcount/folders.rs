@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::JOB_NAME;
+use super::{JOB_NAME, restore};
 use crate::args::EmitArg;
 use crate::failure::Failure;
-use crate::folder::{checkpoint_id, folders};
+use crate::folder::{MANIFEST, checkpoint_id, folders};
 use crate::parts;
 
 /// The file that lies in both folders of a job: a number that both share, and what the job emits.
@@ -27,7 +27,7 @@ pub(super) fn refuse_other_job(dir: &Path) -> Result<(), Failure> {
     if inside.contains(&dir.join(JOB_NAME)) {
         return Ok(());
     }
-    for job in inside {
+    for job in inside.into_iter().filter(|job| !restore::is_set_aside(job)) {
         if has_checkpoints(&job)? {
             let (dir, name) = (dir.display(), job.file_name().unwrap_or_default().to_string_lossy());
             return Err(Failure::usage(format!(
@@ -73,8 +73,8 @@ pub(super) fn refuse_parts(folder: &Path) -> Result<(), Failure> {
     Err(Failure::usage(format!("{folder} holds the output of another run: use an empty folder")))
 }
 
-fn has_checkpoints(job: &Path) -> Result<bool, Failure> {
-    let is_complete = |folder: &Path| checkpoint_id(folder).is_some() && folder.join("_metadata").exists();
+pub(super) fn has_checkpoints(job: &Path) -> Result<bool, Failure> {
+    let is_complete = |folder: &Path| checkpoint_id(folder).is_some() && folder.join(MANIFEST).exists();
     Ok(folders(job)?.iter().any(|folder| is_complete(folder)))
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     pub(crate) bytes_replayed: u64,
     pub(crate) storage: &'static str,
     pub(crate) parts: PathBuf,
+    /// The folder of the savepoint with which the job was stopped.
+    pub(crate) stopped_in: Option<PathBuf>,
 }
 
 impl Outcome {
@@ -31,6 +33,9 @@ impl Outcome {
     pub(crate) fn tell(&self, args: &WordcountArgs) -> Result<(), Failure> {
         let top = self.top(args.top)?;
         self.report.notes.iter().for_each(|note| output::note(note));
+        if let (Some(savepoint), Some(folder)) = (self.report.stopped_with, &self.stopped_in) {
+            output::note(&format!("stopped with savepoint {savepoint} in {}", folder.display()));
+        }
         if args.json || args.events {
             output::json(&self.json(&top));
         } else {
@@ -60,9 +65,17 @@ impl Outcome {
             "storage": self.storage,
             "output": self.parts.display().to_string(),
             "already_finished": false,
+            "stopped_with": self.stopped_with(),
             "top": top.collect::<Vec<_>>(),
             "notes": report.notes,
         })
+    }
+
+    fn stopped_with(&self) -> Value {
+        let folder = self.stopped_in.as_ref().map(|folder| folder.display().to_string());
+        self.report
+            .stopped_with
+            .map_or(Value::Null, |savepoint| json!({ "savepoint": savepoint.0, "folder": folder }))
     }
 
     fn table(&self) {

@@ -24,6 +24,17 @@ fn a_demo_with_two_kills_is_exact() {
 }
 
 #[test]
+fn a_demo_goes_on_with_another_parallelism_each_time() {
+    let place = Place::new(&text(768 << 10));
+    let input = place.input();
+    let args = ["demo", "--rescale", "--kills", "3", "--json", "--seed", "5", "--input"];
+    let told = slackwater([&args[..], &[input.to_str().unwrap()]].concat());
+    let report = told.fine().json();
+    assert_eq!(report["exact"], true, "{report}");
+    assert_eq!((&report["resumes"], &report["rescales"]), (&3.into(), &3.into()), "{report}");
+}
+
+#[test]
 fn a_demo_over_a_missing_text_is_refused() {
     slackwater(["demo", "--input", "/no/such/text"]).refused(3, &["/no/such/text"]);
     slackwater(["demo", "--parallelism", "0", "--kills", "1", "--input", "/dev/null"])

@@ -17,6 +17,7 @@ mod memory;
 mod modes;
 mod refused;
 mod report;
+mod stop;
 mod support;
 mod verify;
 mod words;

@@ -238,7 +238,10 @@ fn read_tree(root: &Path) -> Tree {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            let content = (!path.is_dir()).then(|| fs::read(&path).unwrap());
+            if !path.is_dir() && !path.is_file() {
+                continue; // The socket of a job that was killed.
+            }
+            let content = path.is_file().then(|| fs::read(&path).unwrap());
             tree.push((path.strip_prefix(root).unwrap().to_owned(), content));
             if path.is_dir() {
                 folders.push(path);
