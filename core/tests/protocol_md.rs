@@ -24,6 +24,7 @@ const SECTIONS: &[(&str, &[Range])] = &[
     ("12", &[('V', 1, 18)]),
     ("13", &[('M', 1, 8), ('G', 1, 3)]),
     ("14", &[('L', 7, 8)]),
+    ("15", &[('L', 1, 1)]),
 ];
 
 /// Folders whose tests may show a rule.

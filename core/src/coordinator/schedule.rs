@@ -1,12 +1,10 @@
 //! When periodic checkpoints are on, and when the next one is due.
 
-#[cfg(test)]
-mod tests;
-
 use super::checkpoint::Failure;
 use super::requests::Request;
 use super::{Attempt, Coordinator, CoordinatorAction, Graph, Orders, TaskState};
 use crate::bit_set::BitSet;
+use crate::draw::Draws;
 use crate::reason::FailureReason;
 use crate::time::{Millis, Now};
 
@@ -19,7 +17,7 @@ pub(super) struct Schedule {
     /// Sources that have fallen behind.
     behind: BitSet<1>,
     last_completion: Option<Millis>,
-    random: u64,
+    draws: Draws,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +38,7 @@ impl Schedule {
             is_paused: false,
             behind: BitSet::empty(),
             last_completion: None,
-            random: seed,
+            draws: Draws::new(seed),
         }
     }
 
@@ -78,18 +76,6 @@ impl Schedule {
     /// How much of the pause after the last completion is left (rule T22).
     pub(super) fn pause_left(&self, now: Now, pause: Millis) -> Millis {
         self.last_completion.map_or(Millis(0), |last| last.after(pause).since(now.monotonic))
-    }
-
-    /// A span drawn evenly from `low` to `high`, both included (the generator is `SplitMix64`).
-    fn draw(&mut self, low: Millis, high: Millis) -> Millis {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
-        let choices = u128::from(high.since(low).0).wrapping_add(1);
-        let drawn = u128::from(bits).wrapping_mul(choices) >> 64;
-        low.after(Millis(u64::try_from(drawn).unwrap_or(0)))
     }
 }
 
@@ -143,7 +129,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
     /// The first periodic checkpoint comes after a random delay, so that jobs started together spread out (rule T8).
     fn turn_on(&mut self, now: Now) {
         let next_trigger = self.options.base_interval().map(|interval| {
-            let delay = self.schedule.draw(self.options.pause(), interval);
+            let delay = self.schedule.draws.within(self.options.pause(), interval);
             now.monotonic.after(delay)
         });
         self.turn_off(State::On { next_trigger }, FailureReason::CheckpointCoordinatorSuspend);

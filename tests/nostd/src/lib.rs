@@ -67,6 +67,7 @@ firmware! {
     firmware_subtask => machines::subtask,
     firmware_two_phase => machines::two_phase,
     firmware_notified => machines::notified,
+    firmware_restarts => machines::restarts,
     firmware_capture => channels::capture,
     firmware_edges => channels::edges,
     firmware_replay => channels::replay,

@@ -10,6 +10,7 @@ use slackwater_core::key_group::{
     hash_of_str, key_group_of_hash, range_of_subtask, subtask_of_key_group,
 };
 use slackwater_core::reason::FailureReason;
+use slackwater_core::restart::{ExponentialDelay, RestartEvent, RestartStrategy, Restarts};
 use slackwater_core::stop::{StopEvent, StopWithSavepoint};
 use slackwater_core::subtask::{
     Part, PartSet, PartSizes, Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions,
@@ -213,6 +214,34 @@ pub(crate) fn notified(data: &mut Data) -> u32 {
         told.clear();
         returned.clear();
         stops.clear();
+    }
+    sum
+}
+
+/// Restarts by each strategy.
+pub(crate) fn restarts(data: &mut Data) -> u32 {
+    let (delay, interval) = (Millis(data.word().into()), Millis(data.long()));
+    let strategy = match data.word() & 3 {
+        0 => RestartStrategy::FixedDelay { attempts: data.word(), delay },
+        1 => RestartStrategy::FailureRate { failures_max: data.short(), interval, delay },
+        2 => RestartStrategy::None,
+        _ => RestartStrategy::ExponentialDelay(ExponentialDelay {
+            initial: delay,
+            max: Millis(data.long()),
+            multiplier_percent: data.word(),
+            reset_after: interval,
+            jitter_percent: data.word() & 127,
+            attempts: data.word(),
+        }),
+    };
+    let Ok(mut restarts) = Restarts::new(strategy, data.long()) else { return 0 };
+    let mut actions = Vec::<_, 2>::new();
+    let mut sum = 0u32;
+    for _ in 0..EVENTS {
+        let event = if data.bit() { RestartEvent::JobStarted } else { RestartEvent::JobFailed };
+        sum ^= used(&restarts.on_event(data.now(), event, &mut actions)) ^ used(&actions);
+        sum ^= used(&restarts.next_deadline(data.now())) ^ used(&restarts.restarts());
+        actions.clear();
     }
     sum
 }
