@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use slackwater::restart::RestartStrategy;
 use slackwater::word_count::PRE_AGGREGATE;
 
 use crate::modes::ModeArgs;
+
+mod restart;
 
 /// Stream jobs whose state survives a crash exactly once.
 #[derive(Debug, Parser)]
@@ -118,6 +121,13 @@ pub(crate) struct WordcountArgs {
     /// Drop state of operators that the job does not have, instead of refusing the checkpoint.
     #[arg(long)]
     pub(crate) allow_non_restored_state: bool,
+    /// When the job starts again after a failure: none, fixed:3,1s (so often, after this delay), exponential:1s,1min (the
+    /// first delay and the longest; without limit), rate:3,5min,10s (while failures within a span are few).
+    #[arg(long, default_value = "exponential", value_parser = restart::restart)]
+    pub(crate) restart: RestartStrategy,
+    /// How many checkpoints in a row may fail before the job does.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) tolerable_failures: u32,
     /// The most memory for keyed state, in MiB.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub(crate) memory_limit_mib: u64,

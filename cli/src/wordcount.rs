@@ -5,21 +5,24 @@ mod furthest;
 mod progress;
 mod report;
 mod restore;
+mod watch;
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::json;
 use slackwater::Compression;
-use slackwater::driver::Clock;
+use slackwater::driver::{Clock, Moment};
 use slackwater::error::JobError;
 use slackwater::inputs::Inputs;
-use slackwater::job::{AssembledJob, JobOptions, OnCancellation};
+use slackwater::job::{JobOptions, OnCancellation};
 use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path, make_folder};
-use slackwater::time::Millis;
-use slackwater::word_count::{Emit, WordCountOptions, word_count};
+use slackwater::supervisor::Supervisor;
+use slackwater::time::{Millis, Now};
+use slackwater::word_count::{Emit, Totals, WordCountOptions, word_count};
 
 use crate::args::{CompressionArg, EmitArg, OnCancelArg, StorageArg, WordcountArgs};
 use crate::control::Desk;
@@ -29,6 +32,7 @@ use crate::output;
 use furthest::Furthest;
 use progress::Bar;
 use report::Outcome;
+use watch::Watch;
 
 /// The job's name, which is the name of its folder.
 pub(crate) const JOB_NAME: &str = "wordcount";
@@ -49,7 +53,7 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let input_bytes = inputs.total_bytes();
     let parts = parts_folder(args)?;
     let _parts_lock = FolderLock::take(&parts).map_err(|error| failure(&error))?;
-    let storage = Storage::open(&args.dir, kind(args.storage)).map_err(|error| failure(&error))?;
+    let mut storage = Storage::open(&args.dir, kind(args.storage)).map_err(|error| failure(&error))?;
     storage.notes().iter().for_each(|note| output::note(note));
     let storage_name = storage.name();
     let memory = storage.memory();
@@ -59,45 +63,48 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
         restore::set_aside(args)?;
         folders::tie(&args.dir, &parts, args.emit, attempt(&clock))?;
     }
-    let (builder, totals) = word_count(inputs, &options(args, &parts)?);
-    let (job, _lock) = match storage.assemble(builder, clock.now(), &job_options(args, &clock)?) {
-        Ok(assembled) => assembled,
+    let (word_options, job_options) = (options(args, &parts)?, job_options(args, &clock)?);
+    let supervisor = Supervisor::new(&job_options).map_err(|error| failure(&error))?;
+    let is_shown = !args.json && !args.events && io::stderr().is_terminal();
+    let furthest = Furthest::open(memory.is_none().then_some(args.dir.as_path()));
+    let mut watch = Watch::new(args, Bar::new(input_bytes, is_shown), furthest);
+    let is_in_memory = memory.is_some();
+    // What is counted is the newest attempt's.
+    let counted = RefCell::new(None);
+    let mut assemble = |attempt, now: Now| {
+        let (builder, totals) = word_count(inputs.clone(), &word_options);
+        let job = storage.assemble(builder, now, &JobOptions { attempt, ..job_options.clone() })?;
+        counted.replace(Some(totals));
+        Ok(job)
+    };
+    let ended = supervisor.run(clock, TICK, &mut assemble, &mut |moment| {
+        watch.on(&moment, counted.borrow().as_ref().map_or(0, Totals::words));
+        match &moment {
+            Moment::Started(job) if !is_in_memory => desk.attend(&args.dir, JOB_NAME, job.controller()),
+            Moment::Running(_) => desk.tick(clock.now()),
+            Moment::Waiting => return desk.wait(clock.now()),
+            Moment::Started(_) | Moment::Ended(_) | Moment::Restarting(_) => {}
+        }
+        ControlFlow::Continue(())
+    });
+    desk.settle(clock.now());
+    let bytes_replayed = watch.end();
+    let report = match ended {
+        Ok(report) => report,
         Err(JobError::AlreadyFinished { checkpoint }) => {
             report::finished_before(args, &parts, checkpoint);
             return Ok(true);
         }
         Err(error) => return Err(failure(&error)),
     };
-    if memory.is_none() {
-        desk.open(&args.dir, JOB_NAME, job.controller());
-    }
-    let furthest = Furthest::open(memory.is_none().then_some(args.dir.as_path()));
-    let start = job.observer().progress().bytes_restored;
-    tell_start(args, &job, start);
-    let observer = job.observer();
-    let is_shown = !args.json && !args.events && io::stderr().is_terminal();
-    let mut bar = Bar::new(input_bytes, start, is_shown);
-    let ended = job.run(TICK, &mut || {
-        let progress = observer.progress();
-        let position = start + progress.bytes_read;
-        furthest.note(position);
-        bar.show(position, &progress, totals.words());
-        if args.events {
-            tell_progress(position, progress.checkpoints_completed);
-        }
-        desk.tick(clock.now());
-    });
-    bar.end();
-    desk.settle(clock.now());
-    let report = ended.map_err(|error| failure(&error))?;
     memory.map_or(Ok(()), |memory| memory.copy_out(&parts)).map_err(|error| failure(&error))?;
-    furthest.note(start + report.bytes_read);
+    let counted = counted.into_inner();
     let outcome = Outcome {
         report,
-        words: totals.words(),
-        distinct: totals.distinct(),
+        words: counted.as_ref().map_or(0, Totals::words),
+        distinct: counted.as_ref().map_or(0, Totals::distinct),
         elapsed: Duration::from_millis(clock.now().monotonic.0),
-        bytes_replayed: furthest.replayed(start),
+        bytes_replayed,
         storage: storage_name,
         parts,
         stopped_in: desk.stopped_in().map(Path::to_owned),
@@ -144,6 +151,8 @@ fn job_options(args: &WordcountArgs, clock: &Clock) -> Result<JobOptions, Failur
         // Keyed by the system's random numbers.
         hash_seed: RandomState::new().hash_one(attempt),
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
+        tolerable_failures: args.tolerable_failures,
+        restart: Some(args.restart),
         retained: usize::from(args.retain),
         on_cancellation: match args.on_cancel {
             OnCancelArg::Keep => OnCancellation::Keep,
@@ -171,37 +180,11 @@ const fn kind(storage: StorageArg) -> StorageKind {
     }
 }
 
-fn tell_start(args: &WordcountArgs, job: &AssembledJob, start: u64) {
-    for passed in &job.passed_over {
-        output::note(&format!(
-            "checkpoint {} is passed over and left in place: {}",
-            passed.id, passed.reason
-        ));
-    }
-    if job.resumed_from.is_none() && !job.passed_over.is_empty() {
-        output::note("no checkpoint is sound: starting from the beginning");
-    }
-    if let Some(id) = job.resumed_from {
-        output::note(&format!("going on from checkpoint {id}, behind {} of the input", output::bytes(start)));
-    }
-    if args.events {
-        let resumed_from = job.resumed_from.map(|id| id.0);
-        output::json(&json!({ "event": "started", "resumed_from": resumed_from, "position_bytes": start }));
-    }
-}
-
-fn tell_progress(position: u64, checkpoints_completed: u64) {
-    output::json(&json!({
-        "event": "progress",
-        "position_bytes": position,
-        "checkpoints_completed": checkpoints_completed,
-    }));
-}
-
 /// Who must act decides the exit code.
 pub(crate) fn failure(error: &JobError) -> Failure {
     let message = error.to_string();
-    match error {
+    let last = if let JobError::GivenUp { cause, .. } = error { cause } else { error };
+    match last {
         JobError::InvalidJob { .. }
         | JobError::CapacityExceeded { .. }
         | JobError::ParallelismAboveMaximum { .. }
@@ -217,10 +200,13 @@ pub(crate) fn failure(error: &JobError) -> Failure {
         | JobError::Unsupported { .. }
         | JobError::Disk { .. }
         | JobError::Operator { .. }
+        | JobError::Refused { .. }
+        | JobError::NoThread { .. }
         | JobError::Output { .. }
         | JobError::Checkpoint { .. }
         | JobError::Panicked { .. }
         | JobError::Machine { .. }
-        | JobError::Stopped => Failure::environment(message),
+        | JobError::Stopped
+        | JobError::GivenUp { .. } => Failure::environment(message),
     }
 }

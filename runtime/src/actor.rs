@@ -7,6 +7,10 @@ use std::task::{Wake, Waker};
 
 use slackwater_core::time::{Millis, Now};
 
+mod guarded;
+
+pub(crate) use self::guarded::Guarded;
+
 /// A task, the coordinator or the writer.
 ///
 /// A driver calls [`Actor::step`] again and again: at once after [`Step::Progress`], after a wake-up or at

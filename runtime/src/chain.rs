@@ -34,11 +34,13 @@ pub(crate) struct Cx {
     pub(crate) wanted: Option<KeyGroup>,
     /// The first error; nothing more is processed once there is one.
     pub(crate) failure: Option<(String, OperatorError)>,
+    /// Why the checkpoint that is being taken has to be declined.
+    pub(crate) declined: Option<OperatorError>,
 }
 
 impl Cx {
     pub(crate) fn new(heap: Option<Heap>, is_loading: bool) -> Self {
-        Self { now: Now::default(), heap, is_loading, wanted: None, failure: None }
+        Self { now: Now::default(), heap, is_loading, wanted: None, failure: None, declined: None }
     }
 
     /// Whether a key group's state has come; asks for it if not.

@@ -59,6 +59,8 @@ pub(crate) struct CoordinatorParts {
     /// What every manifest of this run says; the rest is filled in.
     pub(crate) template: Manifest,
     pub(crate) retention: Retention,
+    /// The checkpoint with the highest number that has a folder.
+    pub(crate) newest_folder: Option<CheckpointId>,
     /// Subtasks whose restored state has yet to come and be verified.
     pub(crate) loading: BTreeSet<TaskIndex>,
     /// Coordinators of operators, and hooks.
@@ -98,6 +100,8 @@ pub(crate) struct CoordinatorActor {
     is_failing: bool,
     /// What was reported of the part that the machine is told of.
     reported: Option<SubtaskFigures>,
+    /// A checkpoint of this attempt has its folder.
+    has_folder: bool,
     /// When to ask again for the last checkpoint.
     ask_again_at: Option<Millis>,
 }
@@ -134,7 +138,7 @@ impl CoordinatorActor {
         let options = CoordinatorOptions { checkpoints_after_finish: false, ..parts.options };
         let machine = Machine::new(options, graph, parts.next_id);
         let machine = machine.map_err(|error| JobError::InvalidJob { what: error.to_string() })?;
-        Ok(Self {
+        let mut coordinator = Self {
             machine: Box::new(machine),
             is_started: false,
             loading: Some(parts.loading).filter(|loading| !loading.is_empty()),
@@ -158,8 +162,17 @@ impl CoordinatorActor {
             last_failed: None,
             is_failing: false,
             reported: None,
+            has_folder: false,
             ask_again_at: None,
-        })
+        };
+        // What earlier attempts left; the numbers go on from the newest folder, so that one waits for another.
+        coordinator.delete_remains(parts.newest_folder);
+        Ok(coordinator)
+    }
+
+    fn delete_remains(&mut self, but: Option<CheckpointId>) {
+        let remains = self.retention.take_remains(but);
+        remains.into_iter().for_each(|id| self.writer.send(WriterMail::Delete(id)));
     }
 
     fn advance(&mut self, now: Now) -> Result<Step, JobError> {
@@ -248,6 +261,9 @@ impl CoordinatorActor {
                 self.stop_committed(now, id, task)
             }
             CoordinatorMail::LocationPrepared(id, Ok(())) => {
+                if !std::mem::replace(&mut self.has_folder, true) {
+                    self.delete_remains(Some(id));
+                }
                 self.tell_machine(now, CoordinatorEvent::LocationPrepared(id))
             }
             CoordinatorMail::LocationPrepared(id, Err(cause)) => {
@@ -293,6 +309,7 @@ impl CoordinatorActor {
             if manifest.is_finished && !matches!(self.end, End::Committing { .. }) {
                 let left = (0u16..).zip(&self.tasks).map(|(task, _)| TaskIndex(task)).collect();
                 self.end = End::Committing { id, left };
+                self.delete_remains(None);
             }
             leaving = self.retention.completed(id)?;
         }

@@ -1,7 +1,9 @@
 //! Who calls `step`: threads here; a bare loop, an executor or a simulation elsewhere.
 
 mod clock;
+mod supervised;
 mod threads;
 
 pub use clock::Clock;
-pub use threads::{ActorPanicked, run_on_threads};
+pub use supervised::Moment;
+pub use threads::run_on_threads;

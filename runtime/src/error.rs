@@ -7,6 +7,12 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::machine::Rejected;
 use slackwater_core::reason::FailureReason;
 
+use crate::operator::{OperatorError, Severity};
+
+mod remedy;
+
+pub use self::remedy::Remedy;
+
 /// Why a job did not start, or ended before its time. One line each, saying what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobError {
@@ -121,6 +127,15 @@ pub enum JobError {
         /// What it said.
         message: String,
     },
+    /// An operator gave up for a reason that starting again does not change.
+    Refused {
+        /// The subtask.
+        task: String,
+        /// The operator.
+        operator: String,
+        /// What it said.
+        message: String,
+    },
     /// A sink's file could not be written.
     Output {
         /// The subtask.
@@ -146,6 +161,13 @@ pub enum JobError {
         /// With what message.
         message: String,
     },
+    /// The thread of an actor could not be started.
+    NoThread {
+        /// Which.
+        task: String,
+        /// What the system said.
+        message: String,
+    },
     /// A machine refused an event: an error of this program.
     Machine {
         /// Whose.
@@ -155,9 +177,25 @@ pub enum JobError {
     },
     /// The job was told to stop before it had finished; its last checkpoint stands.
     Stopped,
+    /// The job failed more often than its restart strategy allows.
+    GivenUp {
+        /// How often it was started again before.
+        restarts: u64,
+        /// Its last failure.
+        cause: Box<Self>,
+    },
 }
 
 impl JobError {
+    /// An error of an operator in a subtask.
+    pub(crate) fn operator(task: &str, operator: &str, error: &OperatorError) -> Self {
+        let (task, operator, message) = (task.to_owned(), operator.to_owned(), error.to_string());
+        match error.severity() {
+            Severity::Ends => Self::Refused { task, operator, message },
+            Severity::Fails | Severity::Declines => Self::Operator { task, operator, message },
+        }
+    }
+
     pub(crate) fn machine(task: &str, rejected: Rejected) -> Self {
         Self::Machine { task: task.to_owned(), rejected }
     }
@@ -211,36 +249,32 @@ impl fmt::Display for JobError {
                 write!(f, "checkpoint {checkpoint} could not be restored: {message}")
             }
             Self::NoSavepoint { folder, damage } => no_savepoint(f, folder, damage.as_deref()),
-            Self::LateDamage { checkpoint, message, unnoted: None } => {
-                write!(
-                    f,
-                    "checkpoint {checkpoint} is not sound ({message}): start again to go on from an older one"
-                )
+            Self::LateDamage { checkpoint, message, unnoted } => {
+                late_damage(f, *checkpoint, message, *unnoted)
             }
-            Self::LateDamage { checkpoint, message, unnoted: Some(error) } => write!(
-                f,
-                "checkpoint {checkpoint} is not sound ({message}), which could not be noted there ({error}): \
-                 start again without lazy restore to go on from an older one"
-            ),
-            Self::Operator { task, operator, message } if task.starts_with(operator.as_str()) => {
+            Self::Operator { task, operator, message } | Self::Refused { task, operator, message }
+                if task.starts_with(operator.as_str()) =>
+            {
                 write!(f, "{task}: {message}")
             }
-            Self::Operator { task, operator, message } => write!(f, "{task}, operator {operator}: {message}"),
+            Self::Operator { task, operator, message } | Self::Refused { task, operator, message } => {
+                write!(f, "{task}, operator {operator}: {message}")
+            }
             Self::Output { task, path, error } => write!(f, "{task} could not write {path}: {error}"),
             Self::Checkpoint { checkpoint, reason, cause } => {
-                match checkpoint {
-                    Some(id) => write!(f, "checkpoint {id} failed")?,
-                    None => f.write_str("no checkpoint could be started")?,
-                }
-                match cause {
-                    Some(cause) => write!(f, ": {cause}"),
-                    None => write!(f, " with {reason}"),
-                }
+                checkpoint_failed(f, *checkpoint, *reason, *cause)
             }
             Self::Panicked { task, message } => write!(f, "{task} panicked: {message}"),
+            Self::NoThread { task, message } => {
+                write!(f, "the thread of {task} could not be started ({message}): use a lower parallelism")
+            }
             Self::Machine { task, rejected } => write!(f, "{task}: internal error: {rejected}"),
             Self::Stopped => {
                 f.write_str("the job was stopped; start it again to go on from its last checkpoint")
+            }
+            Self::GivenUp { restarts: 0, cause } => cause.fmt(f),
+            Self::GivenUp { restarts, cause } => {
+                write!(f, "{cause}; {restarts} restart(s) did not help: mend that, then start again")
             }
         }
     }
@@ -255,6 +289,39 @@ fn no_savepoint(f: &mut fmt::Formatter<'_>, folder: &str, damage: Option<&str>) 
             )
         }
         Some(damage) => write!(f, "the savepoint in {folder} is not sound ({damage}): use another"),
+    }
+}
+
+fn late_damage(
+    f: &mut fmt::Formatter<'_>,
+    checkpoint: CheckpointId,
+    message: &str,
+    unnoted: Option<DiskError>,
+) -> fmt::Result {
+    write!(f, "checkpoint {checkpoint} is not sound ({message})")?;
+    match unnoted {
+        None => f.write_str(": start again to go on from an older one"),
+        Some(error) => write!(
+            f,
+            ", which could not be noted there ({error}): start again without lazy restore to go on from an \
+             older one"
+        ),
+    }
+}
+
+fn checkpoint_failed(
+    f: &mut fmt::Formatter<'_>,
+    checkpoint: Option<CheckpointId>,
+    reason: FailureReason,
+    cause: Option<DiskError>,
+) -> fmt::Result {
+    match checkpoint {
+        Some(id) => write!(f, "checkpoint {id} failed")?,
+        None => f.write_str("no checkpoint could be started")?,
+    }
+    match cause {
+        Some(cause) => write!(f, ": {cause}"),
+        None => write!(f, " with {reason}"),
     }
 }
 

@@ -255,6 +255,9 @@ impl Sink for FileSink {
         checkpoint: CheckpointId,
         files: &mut Files,
     ) -> Result<Vec<Vec<u8>>, OperatorError> {
+        if !self.transactions.has_room() {
+            return Err(SinkError::Behind { checkpoint }.into());
+        }
         self.close_part(files);
         self.tell(TwoPhaseEvent::SnapshotRequested(checkpoint), files)?;
         self.settle(files)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use slackwater_core::durable::Disk;
 use slackwater_core::ids::CheckpointId;
+use slackwater_core::restart::RestartStrategy;
 use slackwater_core::retained::RetentionPolicy;
 use slackwater_core::time::{Millis, Now};
 use slackwater_mem::FrozenRun;
@@ -19,6 +20,7 @@ use crate::operator::Guarantee;
 use crate::recovery::PassedOver;
 use crate::savepoint::{Controller, RestoreFrom};
 use crate::shared::{Observer, Shared};
+use crate::supervisor::Cause;
 
 mod assemble;
 mod matching;
@@ -59,6 +61,9 @@ pub struct JobOptions {
     pub aligned_checkpoint_timeout: Millis,
     /// How many checkpoints in a row may fail before the job does.
     pub tolerable_failures: u32,
+    /// How often and when a supervised job starts again after a failure; none: without limit if there are periodic
+    /// checkpoints, else never ([`RestartStrategy::for_job`]).
+    pub restart: Option<RestartStrategy>,
     /// How many completed checkpoints are kept, at least 2 and at most 512.
     pub retained: usize,
     /// What becomes of the completed checkpoints when the job is stopped with a savepoint, which stays in any case.
@@ -102,6 +107,7 @@ impl JobOptions {
             unaligned: false,
             aligned_checkpoint_timeout: Millis(0),
             tolerable_failures: 0,
+            restart: None,
             retained: 3,
             on_cancellation: OnCancellation::Keep,
             memory_limit_bytes: 1 << 30,
@@ -196,9 +202,20 @@ impl AssembledJob {
     /// # Errors
     /// [`JobError`]; the last completed checkpoint stands.
     pub fn run(mut self, tick: Duration, observe: &mut dyn FnMut()) -> Result<Report, JobError> {
-        let ran = run_on_threads(self.take_actors(), Clock::start(), tick, observe);
-        ran.map_err(|panic| JobError::Panicked { task: panic.actor, message: panic.message })?;
+        self.drive(Clock::start(), tick, &mut |_| observe());
         self.report()
+    }
+
+    /// Runs all actors to their end. Why that came before its time is known here from then on.
+    pub(crate) fn drive(&mut self, clock: Clock, tick: Duration, observe: &mut dyn FnMut(&Self)) {
+        let actors = self.take_actors();
+        if let Err(error) = run_on_threads(actors, clock, tick, &mut || observe(self)) {
+            self.shared.fail(error);
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<JobError> {
+        self.shared.failure()
     }
 
     /// What the job came to, once all actors have finished.
@@ -206,11 +223,13 @@ impl AssembledJob {
     /// # Errors
     /// Why it ended before its time.
     pub fn report(&self) -> Result<Report, JobError> {
-        if let Some(failure) = self.shared.failure() {
-            return Err(failure);
-        }
+        self.failure().map_or_else(|| Ok(self.tally()), Err)
+    }
+
+    /// What the job came to so far.
+    pub(crate) fn tally(&self) -> Report {
         let progress = self.observer().progress();
-        Ok(Report {
+        Report {
             bytes_read: progress.bytes_read,
             source_records: progress.source_records,
             records: progress.records,
@@ -223,7 +242,9 @@ impl AssembledJob {
             passed_over: self.passed_over.clone(),
             sinks: self.sinks.clone(),
             notes: self.shared.notes(),
-        })
+            restarts: 0,
+            causes: Vec::new(),
+        }
     }
 }
 
@@ -266,4 +287,8 @@ pub struct Report {
     pub sinks: Vec<(String, Guarantee)>,
     /// Sentences for the user.
     pub notes: Vec<String>,
+    /// How often the job was started again in this run; none unless somebody supervises it.
+    pub restarts: u64,
+    /// Why: the first causes that differ, each once.
+    pub causes: Vec<Cause>,
 }

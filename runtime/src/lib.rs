@@ -3,8 +3,8 @@
 //! A job is a graph of sources, functions, keyed processes and sinks ([`JobBuilder`]). While it runs it takes
 //! checkpoints: consistent cuts through everything in motion, made durable. Started again after a crash, it
 //! goes on from the newest checkpoint that verifies, and what its sinks show is what a run without a crash
-//! would show. There is one process, no cluster and no network; a crash is met by starting again, not by
-//! restarting parts of the job while it runs.
+//! would show. There is one process, no cluster and no network; a failure is met by starting the whole job again
+//! ([`Supervisor`], in the same process), not by restarting parts of it while it runs.
 //!
 //! Everything that runs is an [`Actor`](actor::Actor) that never blocks: threads drive them in production
 //! ([`AssembledJob::run`]), a loop of your own can ([`AssembledJob::actors`]).
@@ -128,6 +128,7 @@ mod mail;
 pub mod operator;
 pub mod operator_coordinator;
 pub mod output;
+mod panics;
 mod participants;
 mod paths;
 pub mod pre_aggregate;
@@ -141,6 +142,7 @@ pub mod sink_kit;
 pub mod statistics;
 pub mod stop;
 pub mod storage;
+pub mod supervisor;
 mod task;
 pub mod telemetry;
 pub mod transform;
@@ -153,6 +155,7 @@ pub use graph::JobBuilder;
 pub use job::{AssembledJob, Job, JobOptions, OnCancellation, Report};
 pub use shared::{Observer, Progress};
 pub use slackwater_core::ids::Guarantee as CheckpointingMode;
-pub use slackwater_core::{ids, key_group, time};
+pub use slackwater_core::{ids, key_group, restart, time};
 pub use slackwater_mem as mem;
 pub use slackwater_mem::segment::Compression;
+pub use supervisor::Supervisor;

@@ -26,7 +26,7 @@ pub trait Source: Send + 'static {
     /// Reads a bounded amount (about 64 KiB) into `out`, or less if there is less or no room.
     ///
     /// # Errors
-    /// Ends the job.
+    /// Fails the task; see [`OperatorError`].
     fn read(&mut self, out: &mut Output<'_, Self::Out>) -> Result<SourceStatus, OperatorError>;
 
     /// Its state as partitions that can be spread over another number of subtasks: all that is needed to go
@@ -110,7 +110,7 @@ pub trait Sink: Send + 'static {
     /// is empty. Returns sentences for the user about what was moved or discarded.
     ///
     /// # Errors
-    /// Ends the job.
+    /// Fails the task; see [`OperatorError`].
     fn recover(
         &mut self,
         restored: Option<CheckpointId>,
@@ -121,7 +121,7 @@ pub trait Sink: Send + 'static {
     /// Takes a record into the current transaction (rule C2).
     ///
     /// # Errors
-    /// Ends the job.
+    /// Fails the task; see [`OperatorError`].
     fn write(&mut self, record: &Self::In, files: &mut Files) -> Result<(), OperatorError>;
 
     /// Whether another record may come; the task waits while not.
@@ -133,7 +133,7 @@ pub trait Sink: Send + 'static {
     /// is not committed yet, older ones included, as partitions (rule C3); they go into the checkpoint.
     ///
     /// # Errors
-    /// Ends the job.
+    /// Fails the task; see [`OperatorError`].
     fn pre_commit(
         &mut self,
         checkpoint: CheckpointId,
@@ -146,7 +146,7 @@ pub trait Sink: Send + 'static {
     /// The checkpoint is complete: commits every transaction up to it (rule C4).
     ///
     /// # Errors
-    /// Ends the job; the restart commits again.
+    /// Fails the task; the restart commits again.
     fn commit(&mut self, checkpoint: CheckpointId, files: &mut Files) -> Result<(), OperatorError>;
 
     /// Whether every transaction up to `checkpoint` is committed, durably.
@@ -157,10 +157,10 @@ pub trait Sink: Send + 'static {
         let _later = checkpoint;
     }
 
-    /// A request to [`Files`] has ended well; one that fails ends the job.
+    /// A request to [`Files`] has ended well; one that fails fails the task.
     ///
     /// # Errors
-    /// Ends the job.
+    /// Fails the task; see [`OperatorError`].
     fn on_file(&mut self, event: FileEvent, files: &mut Files) -> Result<(), OperatorError>;
 }
 
@@ -198,20 +198,57 @@ pub struct SubtaskInfo {
     pub attempt: u64,
 }
 
+impl SubtaskInfo {
+    /// The name of its task: the operator, and which of how many.
+    #[must_use]
+    pub fn task_name(&self) -> String {
+        format!("{} ({}/{})", self.operator, self.index + 1, self.parallelism)
+    }
+}
+
 /// Why an operator cannot go on; one sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperatorError(String);
+pub struct OperatorError {
+    message: String,
+    severity: Severity,
+}
+
+/// What follows from an error of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// This checkpoint is off; the task goes on.
+    Declines,
+    /// The task has failed; the job may start again.
+    Fails,
+    /// The job ends: starting again would come to the same.
+    Ends,
+}
 
 impl OperatorError {
-    /// With this sentence.
+    /// With this sentence. It fails the task, and a job with a restart strategy starts again.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { message: message.into(), severity: Severity::Fails }
+    }
+
+    /// With this sentence, of something that does not get better by starting again: a person has to act. It ends the job.
+    pub fn beyond_restart(message: impl Into<String>) -> Self {
+        Self { message: message.into(), severity: Severity::Ends }
+    }
+
+    /// With this sentence, where a sink cannot take part in a checkpoint for now: from [`Sink::pre_commit`], which has
+    /// changed nothing then. The checkpoint is declined, and the task goes on. Elsewhere it fails the task.
+    pub fn decline(message: impl Into<String>) -> Self {
+        Self { message: message.into(), severity: Severity::Declines }
+    }
+
+    pub(crate) const fn severity(&self) -> Severity {
+        self.severity
     }
 }
 
 impl fmt::Display for OperatorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -219,6 +256,6 @@ impl std::error::Error for OperatorError {}
 
 impl From<DiskError> for OperatorError {
     fn from(error: DiskError) -> Self {
-        Self(error.to_string())
+        Self::new(error.to_string())
     }
 }

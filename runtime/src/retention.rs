@@ -27,6 +27,8 @@ pub(crate) struct Retention {
     surplus: BTreeSet<CheckpointId>,
     /// Folders without a manifest.
     incomplete: BTreeSet<CheckpointId>,
+    /// A manifest cannot be read.
+    is_in_doubt: bool,
 }
 
 /// What follows from an event.
@@ -56,7 +58,13 @@ impl Retention {
         }
         let machine = Machine::new(keep.max(Self::KEEP_MIN));
         let machine = machine.map_err(|rejected| JobError::machine("retention", rejected))?;
-        Ok(Self { machine: Box::new(machine), policy, surplus: BTreeSet::new(), incomplete: BTreeSet::new() })
+        Ok(Self {
+            machine: Box::new(machine),
+            policy,
+            surplus: BTreeSet::new(),
+            incomplete: BTreeSet::new(),
+            is_in_doubt: false,
+        })
     }
 
     /// Notes the complete checkpoints that are there at the start, oldest first.
@@ -73,7 +81,20 @@ impl Retention {
     /// A manifest lies in the folder that cannot be read.
     pub(crate) fn found_unreadable(&mut self) -> Result<(), JobError> {
         self.surplus.clear();
+        self.is_in_doubt = true;
         self.tell(RetainedEvent::UnreadableManifestFound).map(drop)
+    }
+
+    /// Takes what never completed, to be deleted now that nobody writes to it any longer, or soon not; so jobs that fail and
+    /// start again do not fill the disk. The folder `but` stays; all do if a manifest cannot be read.
+    pub(crate) fn take_remains(&mut self, but: Option<CheckpointId>) -> BTreeSet<CheckpointId> {
+        if self.is_in_doubt {
+            return BTreeSet::new();
+        }
+        let stays = |id: &CheckpointId| Some(*id) == but;
+        let (kept, remains) = std::mem::take(&mut self.incomplete).into_iter().partition(stays);
+        self.incomplete = kept;
+        remains
     }
 
     /// Notes a checkpoint that will never be complete.
@@ -135,6 +156,8 @@ impl Retention {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::Retention;
     use crate::error::JobError;
     use slackwater_core::ids::CheckpointId;
@@ -172,6 +195,20 @@ mod tests {
         retention.aborted(CheckpointId(5));
         assert!(complete(&mut retention, [1, 3]).is_empty());
         assert_eq!(complete(&mut retention, [4]), [1, 2]);
+    }
+
+    #[test]
+    fn remains_that_nobody_writes_to_go_before_their_time_but_for_one() {
+        let ids = |ids: &[u64]| ids.iter().copied().map(CheckpointId).collect::<BTreeSet<_>>();
+        let mut retention = keeping(2).unwrap();
+        ids(&[2, 5, 9]).into_iter().for_each(|id| retention.aborted(id));
+        assert_eq!(retention.take_remains(Some(CheckpointId(9))), ids(&[2, 5]));
+        assert_eq!(complete(&mut retention, [10, 11]), [9]);
+        ids(&[12, 13]).into_iter().for_each(|id| retention.aborted(id));
+        assert_eq!(retention.take_remains(None), ids(&[12, 13]));
+        retention.aborted(CheckpointId(14));
+        retention.found_unreadable().unwrap();
+        assert_eq!(retention.take_remains(None), ids(&[]));
     }
 
     #[test]

@@ -93,6 +93,18 @@ struct Counters {
     failed: AtomicU64,
 }
 
+/// Sentences that are kept for the report.
+const NOTES_MAX: usize = 100;
+
+/// Adds a sentence, or once that more are left out.
+pub(crate) fn keep_note(notes: &mut Vec<String>, sentence: String) {
+    match notes.len() {
+        NOTES_MAX => notes.push("there is more like this, which is left out".to_owned()),
+        ..NOTES_MAX => notes.push(sentence),
+        _ => {}
+    }
+}
+
 impl Shared {
     /// Has `signal` woken when the job is over.
     pub(crate) fn watch(&self, signal: Signal) {
@@ -123,7 +135,7 @@ impl Shared {
 
     /// Keeps a sentence for the report.
     pub(crate) fn note(&self, sentence: String) {
-        lock(&self.inner.notes).push(sentence);
+        keep_note(&mut lock(&self.inner.notes), sentence);
     }
 
     pub(crate) fn notes(&self) -> Vec<String> {

@@ -41,9 +41,11 @@ pub enum StorageKind {
 /// The disk's root is the root of the file system, so that a sink may write anywhere; see [`disk_path`].
 #[derive(Debug)]
 pub struct Storage {
-    disk: OpenDisk,
+    name: &'static str,
+    /// Opened and not used yet; always there in memory.
+    disk: Option<OpenDisk>,
     folder: String,
-    lock: FolderLock,
+    _lock: FolderLock,
     notes: Vec<String>,
 }
 
@@ -67,8 +69,8 @@ impl Storage {
     /// [`JobError::FolderInUse`] if another process works on it, [`JobError::Storage`] if it cannot be used.
     pub fn open(folder: &Path, kind: StorageKind) -> Result<Self, JobError> {
         if kind == StorageKind::Mem {
-            let (lock, folder) = (FolderLock { _file: None }, String::new());
-            return Ok(Self { disk: OpenDisk::Mem(MemDisk::new()), folder, lock, notes: Vec::new() });
+            let disk = OpenDisk::Mem(MemDisk::new());
+            return Ok(Self::new(disk, String::new(), FolderLock { _file: None }, Vec::new()));
         }
         make_folder(folder)?;
         let lock = FolderLock::take(folder)?;
@@ -85,25 +87,30 @@ impl Storage {
                 }
             },
         };
-        Ok(Self { disk, folder: path, lock, notes })
+        Ok(Self::new(disk, path, lock, notes))
+    }
+
+    const fn new(disk: OpenDisk, folder: String, lock: FolderLock, notes: Vec<String>) -> Self {
+        let name = match disk {
+            OpenDisk::Uring(_) => "uring",
+            OpenDisk::Mmap(_) => "mmap",
+            OpenDisk::Mem(_) => "mem",
+        };
+        Self { name, disk: Some(disk), folder, _lock: lock, notes }
     }
 
     /// Which disk it is: `uring`, `mmap` or `mem`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        match self.disk {
-            OpenDisk::Uring(_) => "uring",
-            OpenDisk::Mmap(_) => "mmap",
-            OpenDisk::Mem(_) => "mem",
-        }
+        self.name
     }
 
     /// The files of a job on [`StorageKind::Mem`], to take its output from when it has ended.
     #[must_use]
     pub fn memory(&self) -> Option<Memory> {
         match &self.disk {
-            OpenDisk::Mem(disk) => Some(Memory { disk: disk.clone() }),
-            OpenDisk::Uring(_) | OpenDisk::Mmap(_) => None,
+            Some(OpenDisk::Mem(disk)) => Some(Memory { disk: disk.clone() }),
+            Some(OpenDisk::Uring(_) | OpenDisk::Mmap(_)) | None => None,
         }
     }
 
@@ -113,23 +120,40 @@ impl Storage {
         &self.notes
     }
 
-    /// Puts a job together on this disk, in this folder. Keep the lock as long as the job.
+    /// Puts a job together on this disk, in this folder; again and again, each time when the job before has ended. Keep
+    /// the storage as long as the job: it keeps others out.
     ///
     /// # Errors
-    /// As [`Job::assemble`].
+    /// As [`Job::assemble`], or [`JobError::Storage`]: the disk could not be opened once more.
     pub fn assemble(
-        self,
+        &mut self,
         builder: JobBuilder,
         now: Now,
         options: &JobOptions,
-    ) -> Result<(AssembledJob, FolderLock), JobError> {
-        let options = JobOptions { folder: self.folder, ..options.clone() };
-        let job = match self.disk {
+    ) -> Result<AssembledJob, JobError> {
+        let options = JobOptions { folder: self.folder.clone(), ..options.clone() };
+        match self.take_disk()? {
             OpenDisk::Uring(disk) => Job::assemble(builder, *disk, now, &options),
             OpenDisk::Mmap(disk) => Job::assemble(builder, disk, now, &options),
             OpenDisk::Mem(disk) => Job::assemble(builder, disk, now, &options),
+        }
+    }
+
+    /// The disk of the next job.
+    fn take_disk(&mut self) -> Result<OpenDisk, JobError> {
+        let error = |error: &dyn fmt::Display| JobError::Storage {
+            folder: format!("/{}", self.folder),
+            message: error.to_string(),
         };
-        Ok((job?, self.lock))
+        match self.disk.take() {
+            Some(OpenDisk::Mem(disk)) => {
+                self.disk = Some(OpenDisk::Mem(disk.clone()));
+                Ok(OpenDisk::Mem(disk))
+            }
+            Some(disk) => Ok(disk),
+            None if self.name == "uring" => uring(&self.folder, &mut Vec::new()).map_err(|e| error(&e)),
+            None => mmap().map_err(|e| error(&e)),
+        }
     }
 }
 
@@ -230,6 +254,18 @@ mod tests {
         assert!(matches!(second, Err(JobError::FolderInUse { .. })), "{second:?}");
         drop(first);
         assert!(Storage::open(folder.path(), StorageKind::Auto).is_ok());
+    }
+
+    #[test]
+    fn a_disk_is_there_for_each_job_of_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for kind in [StorageKind::Auto, StorageKind::Mmap, StorageKind::Mem] {
+            let mut storage = Storage::open(folder.path(), kind).unwrap();
+            let first = format!("{:?}", storage.take_disk().unwrap());
+            assert_eq!(format!("{:?}", storage.take_disk().unwrap()), first);
+            assert_eq!(first.to_lowercase(), storage.name());
+            assert_eq!(storage.memory().is_some(), kind == StorageKind::Mem);
+        }
     }
 
     #[test]

@@ -284,9 +284,7 @@ impl Task {
     fn check_failure(&mut self) -> Result<(), JobError> {
         match self.cx.failure.take() {
             None => Ok(()),
-            Some((operator, error)) => {
-                Err(JobError::Operator { task: self.name.clone(), operator, message: error.to_string() })
-            }
+            Some((operator, error)) => Err(JobError::operator(&self.name, &operator, &error)),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::chain::HeldSinks;
 use crate::error::JobError;
 use crate::files::{FileEvent, FileRequest, FileTicket};
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
+use crate::panics::call_operator;
 use crate::paths;
 use crate::shared::Shared;
 use crate::telemetry;
@@ -368,16 +369,11 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
         self.recovers_sinks = false;
         let mut recovered = BTreeMap::new();
         for (task, mut held) in std::mem::take(&mut self.held_sinks) {
-            match held.recover(self.restored, &mut Blocking::new(&mut self.disk)) {
+            let operator = held.operator.clone();
+            let mut files = Blocking::new(&mut self.disk);
+            match call_operator(&operator, &operator, || held.recover(self.restored, &mut files)) {
                 Ok(said) => said.into_iter().for_each(|sentence| self.shared.note(sentence)),
-                Err(error) => {
-                    let (operator, message) = (held.operator, error.to_string());
-                    return self.shared.fail(JobError::Operator {
-                        task: operator.clone(),
-                        operator,
-                        message,
-                    });
-                }
+                Err(error) => return self.shared.fail(error),
             }
             recovered.insert(task, held);
         }

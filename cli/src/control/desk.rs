@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -62,8 +63,13 @@ enum Wants {
 
 impl Desk {
     /// Opens it for a job whose folder lies in `dir`, which must be locked, and takes over SIGTERM and SIGINT. A job that
-    /// cannot be reached, since the file system knows no sockets, say, runs all the same.
-    pub(crate) fn open(&mut self, dir: &Path, job: &str, controller: Controller) {
+    /// cannot be reached, since the file system knows no sockets, say, runs all the same. Called again when the job has
+    /// been started again, it passes on what is asked from then on to the new attempt.
+    pub(crate) fn attend(&mut self, dir: &Path, job: &str, controller: Controller) {
+        if let Some(open) = &mut self.open {
+            open.controller = controller;
+            return;
+        }
         match Open::new(dir, job, controller) {
             Ok(open) => self.open = Some(open),
             Err(error) => {
@@ -74,6 +80,23 @@ impl Desk {
 
     /// Does what can be done now.
     pub(crate) fn tick(&mut self, now: Now) {
+        self.listen(now);
+        self.heed_signals(now);
+        self.answer();
+    }
+
+    /// Does what can be done while the job waits for its restart, when there is nothing to take a savepoint of: a signal
+    /// breaks it off.
+    pub(crate) fn wait(&mut self, now: Now) -> ControlFlow<()> {
+        if self.open.as_ref().is_some_and(|open| open.signals.is_set()) {
+            return ControlFlow::Break(());
+        }
+        self.listen(now);
+        self.answer();
+        ControlFlow::Continue(())
+    }
+
+    fn listen(&mut self, now: Now) {
         let Some(open) = &mut self.open else { return };
         while self.callers.len() < CALLERS_MAX
             && let Ok((stream, _)) = open.listener.accept()
@@ -85,17 +108,21 @@ impl Desk {
         for caller in &mut self.callers {
             caller.hear(open, now);
         }
+    }
+
+    fn heed_signals(&mut self, now: Now) {
+        let Some(open) = &mut self.open else { return };
         if self.signalled.is_none() && open.signals.is_set() {
             output::note("stopping with a savepoint; a second signal ends the job at once");
             let folder = open.folder(None, now);
             self.signalled = Some((open.controller.stop(&on_disk(&folder), StopMode::Suspend), folder));
         }
-        self.answer();
     }
 
     /// The job has ended: everybody gets an answer.
     pub(crate) fn settle(&mut self, now: Now) {
-        self.tick(now);
+        self.listen(now);
+        self.answer();
         if let Some(open) = self.open.take() {
             let socket = open.job.with_file_name(FOLDER).join(super::SOCKET);
             // One that is left behind is in nobody's way.
@@ -120,6 +147,8 @@ impl Desk {
         };
         match stop.result() {
             Some(Ok(_)) => self.stopped_in = Some(folder),
+            // It has failed; if it starts again, the new attempt is asked.
+            Some(Err(SavepointError::JobEnded)) => {}
             Some(Err(error)) => {
                 output::note(&error.to_string());
                 self.open.iter().for_each(|open| open.signals.rearm());

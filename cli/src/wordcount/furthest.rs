@@ -11,7 +11,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Furthest {
     file: Option<File>,
-    before: u64,
+    furthest: u64,
+    replayed: u64,
 }
 
 impl Furthest {
@@ -21,20 +22,27 @@ impl Furthest {
         let file = folder.and_then(|folder| open(folder.join(".furthest")));
         let mut bytes = [0; 8];
         let is_whole = file.as_ref().is_some_and(|file| file.read_exact_at(&mut bytes, 0).is_ok());
-        Self { file, before: if is_whole { u64::from_le_bytes(bytes) } else { 0 } }
+        Self { file, furthest: if is_whole { u64::from_le_bytes(bytes) } else { 0 }, replayed: 0 }
+    }
+
+    /// An attempt begins at `position`: what had been read behind it is read again.
+    pub(crate) const fn start_at(&mut self, position: u64) {
+        self.replayed += self.furthest.saturating_sub(position);
+        self.furthest = position;
     }
 
     /// Notes that everything before `position` has been read.
-    pub(crate) fn note(&self, position: u64) {
+    pub(crate) fn note(&mut self, position: u64) {
+        self.furthest = position;
         if let Some(file) = &self.file {
             // Without the note the next run reports less; it counts the same.
             drop(file.write_all_at(&position.to_le_bytes(), 0));
         }
     }
 
-    /// Bytes that earlier runs had read and a run that goes on at `position` reads again.
-    pub(crate) const fn replayed(&self, position: u64) -> u64 {
-        self.before.saturating_sub(position)
+    /// Bytes that had been read when an attempt began, and that it had to read again.
+    pub(crate) const fn replayed(&self) -> u64 {
+        self.replayed
     }
 }
 
@@ -45,13 +53,24 @@ mod tests {
     #[test]
     fn what_lies_between_the_checkpoint_and_the_kill_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Furthest::open(Some(folder.path()));
-        assert_eq!(first.replayed(0), 0);
+        let mut first = Furthest::open(Some(folder.path()));
+        first.start_at(0);
         first.note(700);
         first.note(1000);
+        assert_eq!(first.replayed(), 0);
         drop(first);
-        let second = Furthest::open(Some(folder.path()));
-        assert_eq!(second.replayed(600), 400);
-        assert_eq!(second.replayed(1000), 0);
+        let mut second = Furthest::open(Some(folder.path()));
+        second.start_at(600);
+        assert_eq!(second.replayed(), 400);
+    }
+
+    #[test]
+    fn each_attempt_of_a_run_adds_what_it_reads_again() {
+        let mut furthest = Furthest::open(None);
+        for (start, end) in [(0, 500), (400, 900), (900, 950), (0, 100)] {
+            furthest.start_at(start);
+            furthest.note(end);
+        }
+        assert_eq!(furthest.replayed(), 100 + 950);
     }
 }

@@ -13,16 +13,26 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar over `total` bytes, `start` of which an earlier run had read.
-    pub(crate) fn new(total: u64, start: u64, is_shown: bool) -> Self {
+    /// A bar over `total` bytes.
+    pub(crate) fn new(total: u64, is_shown: bool) -> Self {
         if !is_shown {
             return Self { bar: ProgressBar::hidden(), words_before: None };
         }
         let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(total).with_style(style).with_position(start);
-        bar.reset_elapsed();
-        Self { bar, words_before: None }
+        Self { bar: ProgressBar::new(total).with_style(style), words_before: None }
+    }
+
+    /// An attempt begins, behind `start` bytes that earlier ones had read.
+    pub(crate) fn start_at(&mut self, start: u64) {
+        self.words_before = None;
+        self.bar.set_position(start);
+        self.bar.reset_elapsed();
+    }
+
+    /// Prints something without the bar in its way.
+    pub(crate) fn aside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 
     /// Shows how far the job is.
@@ -30,7 +40,7 @@ impl Bar {
         if self.bar.is_hidden() {
             return;
         }
-        let counted = words - *self.words_before.get_or_insert(words);
+        let counted = words.saturating_sub(*self.words_before.get_or_insert(words));
         let rate = per_second(counted, self.bar.elapsed());
         let checkpoint = match progress.last_checkpoint {
             Some(id) => format!("checkpoint {id}"),

@@ -50,6 +50,8 @@ impl Outcome {
     fn json(&self, top: &[(Vec<u8>, u64)]) -> Value {
         let report = &self.report;
         let passed_over = report.passed_over.iter();
+        let causes = report.causes.iter();
+        let causes = causes.map(|cause| json!({ "cause": cause.error.to_string(), "times": cause.times }));
         let top =
             top.iter().map(|(word, count)| json!({ "word": String::from_utf8_lossy(word), "count": count }));
         json!({
@@ -59,6 +61,8 @@ impl Outcome {
             "checkpoints_completed": report.checkpoints_completed,
             "checkpoints_failed": report.checkpoints_failed,
             "resumed_from": report.resumed_from.map(|id| id.0),
+            "restarts": report.restarts,
+            "restart_causes": causes.collect::<Vec<_>>(),
             "bytes_read": report.bytes_read,
             "bytes_replayed": self.bytes_replayed,
             "passed_over": passed_over.map(|over| json!({ "id": over.id.0, "reason": over.reason })).collect::<Vec<_>>(),
@@ -90,6 +94,7 @@ impl Outcome {
                 "resumed from",
                 report.resumed_from.map_or_else(|| "nothing".to_owned(), |id| format!("checkpoint {id}")),
             ),
+            ("restarts", report.restarts.to_string()),
             (
                 "checkpoints",
                 format!("{} completed, {} failed", report.checkpoints_completed, report.checkpoints_failed),
@@ -130,6 +135,8 @@ pub(crate) fn finished_before(args: &WordcountArgs, parts: &Path, checkpoint: Ch
             "checkpoints_completed": 0,
             "checkpoints_failed": 0,
             "resumed_from": checkpoint.0,
+            "restarts": 0,
+            "restart_causes": [],
             "bytes_read": 0,
             "bytes_replayed": 0,
             "passed_over": [],

@@ -59,6 +59,7 @@ fn a_full_disk_stops_the_job_and_no_more(storage: &str) {
         let mut command = crate::support::program();
         command.arg("wordcount").arg(place.input()).arg("--dir").arg(&dir);
         command.args(["--emit", "updates", "--interval", "10ms", "--json", "--storage", storage]);
+        command.args(["--restart", "none"]);
         crate::support::told(&mut command)
     };
     for room in [0, 64 << 10, 512 << 10] {
@@ -96,6 +97,6 @@ fn a_read_only_file_system_is_named() {
     let stopped = stopped();
     let mut command = crate::support::program();
     command.arg("wordcount").arg(stopped.input()).arg("--dir").arg(&mount.0);
-    command.arg("--output").arg(stopped.output());
+    command.arg("--output").arg(stopped.output()).args(["--restart", "none"]);
     crate::support::told(&mut command).refused(3, &["Read-only file system"]);
 }

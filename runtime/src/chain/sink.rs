@@ -6,7 +6,7 @@ use crate::chain::{ChainOps, Cx, HeldSink, Stage};
 use crate::channel::Mark;
 use crate::checkpoint::{InlineState, Redistribution, RestoredStates};
 use crate::files::{BlockingFiles, FileEvent, FileRequest, FileTicket, Files};
-use crate::operator::{OperatorError, Sink};
+use crate::operator::{OperatorError, Severity, Sink};
 use crate::record::{Batch, Record};
 
 /// Name of the state that holds a sink's pending transactions.
@@ -85,6 +85,7 @@ impl<S: Sink> ChainOps for SinkStage<S> {
                 redistribution: Redistribution::Split,
                 partitions,
             }),
+            Err(error) if error.severity() == Severity::Declines => cx.declined = Some(error),
             Err(error) => cx.fail(&self.name, error),
         }
     }

@@ -51,6 +51,7 @@ impl Bench {
                 vertices: vec![vertex],
             },
             retention: Retention::new(3, RetentionPolicy::RetainOnCancellation).unwrap(),
+            newest_folder: None,
             loading: BTreeSet::new(),
             participants: Participants::default(),
         });

@@ -1,8 +1,6 @@
 //! One thread per actor, parked while its actor has nothing to do.
 
-use std::any::Any;
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,35 +12,22 @@ use slackwater_core::time::Millis;
 
 use crate::actor::{Actor, Parked, ParkedOn, Step};
 use crate::driver::Clock;
-
-/// An actor panicked; all others were stopped where they stood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActorPanicked {
-    /// The actor's name.
-    pub actor: String,
-    /// What the panic said.
-    pub message: String,
-}
-
-impl fmt::Display for ActorPanicked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} panicked: {}", self.actor, self.message)
-    }
-}
-
-impl std::error::Error for ActorPanicked {}
+use crate::error::JobError;
+use crate::panics;
 
 /// Runs actors until all have finished, each on a thread of its own, and calls `observe` every `tick`
-/// on the calling thread meanwhile.
+/// on the calling thread meanwhile. No thread is left when it returns, and all actors have been dropped.
 ///
 /// # Errors
-/// The first actor that panicked, or whose thread could not be started.
+/// [`JobError::Panicked`] or [`JobError::NoThread`] of the first actor that panicked, when it was stepped or dropped, or
+/// whose thread could not be started. All others were stopped where they stood. A job's own actors do not let their
+/// panics out when they are stepped: the job fails with them.
 pub fn run_on_threads(
     actors: Vec<Box<dyn Actor>>,
     clock: Clock,
     tick: Duration,
     observe: &mut dyn FnMut(),
-) -> Result<(), ActorPanicked> {
+) -> Result<(), JobError> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let (sender, ended) = channel();
@@ -60,7 +45,21 @@ pub fn run_on_threads(
     })
 }
 
-type Ended = Result<(), ActorPanicked>;
+/// Waits until a moment, and calls `observe` every `tick` meanwhile, which may say that it is enough.
+pub(super) fn rest_until(
+    at: Millis,
+    clock: Clock,
+    tick: Duration,
+    observe: &mut dyn FnMut() -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    while !clock.until(at).is_zero() {
+        thread::park_timeout(clock.until(at).min(tick));
+        observe()?;
+    }
+    ControlFlow::Continue(())
+}
+
+type Ended = Result<(), JobError>;
 
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
@@ -68,19 +67,19 @@ fn spawn<'scope>(
     clock: Clock,
     stop: &'scope AtomicBool,
     ended: Sender<Ended>,
-) -> Result<ScopedJoinHandle<'scope, ()>, ActorPanicked> {
+) -> Result<ScopedJoinHandle<'scope, ()>, JobError> {
     let name = actor.name().to_owned();
+    let task = name.clone();
     let body = move || {
-        // After a panic the actor is never stepped again, so nobody sees what it left half done.
-        let end = catch_unwind(AssertUnwindSafe(|| drive(&mut *actor, clock, stop)));
-        let failure = |cause| ActorPanicked { actor: actor.name().to_owned(), message: message(cause) };
-        let unheard = ended.send(end.map_err(failure));
+        let driven = panics::catch(|| drive(&mut *actor, clock, stop));
+        // What user code holds may panic as it goes; then, too, the others are to be heard.
+        let dropped = panics::catch(|| drop(actor));
+        let end = driven.and(dropped).map_err(|message| JobError::Panicked { task, message });
+        let unheard = ended.send(end);
         debug_assert!(unheard.is_ok(), "the calling thread listens until every thread has ended");
     };
-    thread::Builder::new().name(name.clone()).spawn_scoped(scope, body).map_err(|error| ActorPanicked {
-        actor: name,
-        message: format!("its thread could not be started ({error}): use a lower parallelism"),
-    })
+    let spawned = thread::Builder::new().name(name.clone()).spawn_scoped(scope, body);
+    spawned.map_err(|error| JobError::NoThread { task: name, message: error.to_string() })
 }
 
 fn wait_for_all(
@@ -130,11 +129,6 @@ fn park(clock: Clock, deadline: Option<Millis>) {
         Some(deadline) => thread::park_timeout(clock.until(deadline)),
         None => thread::park(),
     }
-}
-
-fn message(cause: Box<dyn Any + Send>) -> String {
-    let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 /// A wake-up before the actor parks is not lost: the thread's token makes the park return at once.
@@ -210,7 +204,45 @@ mod tests {
     fn a_panic_stops_the_others_and_is_named() {
         let end = run_on_threads(game(Some(501)), Clock::start(), Duration::from_secs(9), &mut || {});
         let failure = end.unwrap_err();
-        assert_eq!(failure.actor, "right");
-        assert!(failure.message.contains("dropped the ball"), "{failure}");
+        assert!(failure.to_string().starts_with("right panicked: "), "{failure}");
+        assert!(failure.to_string().contains("dropped the ball"), "{failure}");
+    }
+
+    /// Panics as it goes.
+    struct Clingy(Player);
+
+    impl Actor for Clingy {
+        fn step(&mut self, now: Now) -> Step {
+            self.0.step(now)
+        }
+
+        fn set_waker(&mut self, waker: Waker) {
+            self.0.set_waker(waker);
+        }
+
+        fn name(&self) -> &str {
+            "clingy"
+        }
+    }
+
+    impl Drop for Clingy {
+        fn drop(&mut self) {
+            panic!("not yet");
+        }
+    }
+
+    #[test]
+    fn a_panic_while_an_actor_is_dropped_is_an_error_like_any_other() {
+        let signal = Signal::default();
+        let inbox = Mailbox::new(signal.clone());
+        inbox.send(0);
+        let player = Player { name: "", inbox: inbox.clone(), signal, other: inbox, panics_at: None };
+        let end = run_on_threads(
+            vec![Box::new(Clingy(player))],
+            Clock::start(),
+            Duration::from_secs(9),
+            &mut || {},
+        );
+        assert_eq!(end.unwrap_err().to_string(), "clingy panicked: not yet");
     }
 }

@@ -54,7 +54,12 @@ pub enum SinkError {
         /// The checkpoint.
         checkpoint: CheckpointId,
     },
-    /// The sink was told something that cannot be; a defect of the runtime, or its disk is far behind.
+    /// So many commits are on their way to the disk that no further one can wait.
+    Behind {
+        /// The checkpoint that has to wait for them.
+        checkpoint: CheckpointId,
+    },
+    /// The sink was told something that cannot be; a defect of the runtime.
     Refused(Rejected),
     /// The disk refused.
     Disk {
@@ -92,6 +97,11 @@ impl fmt::Display for SinkError {
             Self::CommitBeforeSeal { checkpoint } => {
                 write!(f, "checkpoint {checkpoint} completed before its output was durable; start again")
             }
+            Self::Behind { checkpoint } => write!(
+                f,
+                "checkpoint {checkpoint} is declined while the disk is behind with the commits of earlier ones: \
+                 take checkpoints less often"
+            ),
             Self::Refused(rejected) => write!(f, "output transactions: {rejected}; start again"),
             Self::Disk { path, error } => write!(f, "output `{path}`: {error}"),
         }
@@ -102,7 +112,17 @@ impl std::error::Error for SinkError {}
 
 impl From<SinkError> for OperatorError {
     fn from(error: SinkError) -> Self {
-        Self::new(error.to_string())
+        let message = error.to_string();
+        match error {
+            SinkError::LostPart { .. }
+            | SinkError::DamagedPart { .. }
+            | SinkError::NameTaken { .. }
+            | SinkError::BadPending => Self::beyond_restart(message),
+            SinkError::Behind { .. } => Self::decline(message),
+            SinkError::CommitBeforeSeal { .. } | SinkError::Refused(_) | SinkError::Disk { .. } => {
+                Self::new(message)
+            }
+        }
     }
 }
 

@@ -112,6 +112,15 @@ impl std::error::Error for InputError {}
 
 impl From<InputError> for OperatorError {
     fn from(error: InputError) -> Self {
-        Self::new(error.to_string())
+        let message = error.to_string();
+        match error {
+            InputError::Unreadable { .. } => Self::new(message),
+            InputError::Shrunk { .. }
+            | InputError::Changed { .. }
+            | InputError::LastLineGrew { .. }
+            | InputError::OtherInputs { .. }
+            | InputError::TooLong { .. }
+            | InputError::BadPosition { .. } => Self::beyond_restart(message),
+        }
     }
 }

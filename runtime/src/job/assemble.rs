@@ -11,9 +11,9 @@ use slackwater_mem::FrozenRun;
 use slackwater_mem::segment::check_compression;
 
 use super::participants::{self, JobParticipants};
-use super::restore::{KeyedState, Loaded, hold_sinks, recover_sinks};
+use super::restore::{Heads, KeyedState, Loaded, hold_sinks, recover_sinks};
 use super::{AssembledJob, JobOptions};
-use crate::actor::{Actor, Mailbox, Signal};
+use crate::actor::{Actor, Guarded, Mailbox, Signal};
 use crate::blocking::Blocking;
 use crate::chain::{Cx, HeldSinks};
 use crate::checkpoint::{Manifest, RestoredStates, SubtaskPart, VertexPart};
@@ -24,6 +24,7 @@ use crate::graph::{JobBuilder, Vertex};
 use crate::head::Head;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::operator::SubtaskInfo;
+use crate::panics;
 use crate::paths;
 use crate::recovery::{self, Found};
 use crate::retention::Retention;
@@ -80,7 +81,7 @@ where
     let previous = builder.previous.clone();
     let states = RestoredStates::new(manifest, &captured).with_previous(&previous);
 
-    let mut heads = build_heads(&mut builder, max_parallelism, options);
+    let mut heads = build_heads(&mut builder, max_parallelism, options)?;
     if let Some(manifest) = manifest {
         let dropped =
             super::matching::check(manifest, &builder, max_parallelism, options.allow_non_restored_state)?;
@@ -267,7 +268,7 @@ fn build_heads(
     builder: &mut JobBuilder,
     max_parallelism: MaxParallelism,
     options: &JobOptions,
-) -> Vec<Vec<(SubtaskInfo, Box<dyn Head>)>> {
+) -> Result<Heads, JobError> {
     let heads = |vertex: &mut Vertex| {
         let parallelism = u16::try_from(vertex.signals.len()).expect("the job has been validated");
         let head = |index| {
@@ -278,8 +279,9 @@ fn build_heads(
                 max_parallelism: max_parallelism.get(),
                 attempt: options.attempt,
             };
-            let head = (vertex.build)(&info);
-            (info, head)
+            let head = panics::catch(|| (vertex.build)(&info));
+            let head = head.map_err(|message| JobError::Panicked { task: info.task_name(), message })?;
+            Ok((info, head))
         };
         (0..parallelism).map(head).collect()
     };
@@ -331,7 +333,7 @@ impl Wiring {
         let mut actors: Vec<Box<dyn Actor>> = Vec::new();
         for ((index, subtask), (signal, mail)) in (0u16..).zip(ready).zip(&self.tasks) {
             self.shared.add_restored(subtask.head.bytes_restored());
-            actors.push(Box::new(Task::new(TaskParts {
+            let task = Task::new(TaskParts {
                 name: subtask.name,
                 index: TaskIndex(index),
                 head: subtask.head,
@@ -345,12 +347,13 @@ impl Wiring {
                 loading: subtask.loading,
                 gate: options.gate(),
                 operator_coordinator: self.participants.of_task(index),
-            })?));
+            })?;
+            actors.push(Box::new(Guarded::new(task, self.shared.clone())));
         }
         let participants = std::mem::take(&mut self.participants);
         actors.extend(participants.actors(&self.tasks, &self.coordinator.1, &self.shared)?);
-        actors.push(Box::new(coordinator));
-        actors.push(Box::new(Writer::new(WriterParts {
+        actors.push(Box::new(Guarded::new(coordinator, self.shared.clone())));
+        let writer = Writer::new(WriterParts {
             disk,
             folder,
             tasks: self.tasks.iter().map(|(_, mail)| mail.clone()).collect(),
@@ -361,7 +364,8 @@ impl Wiring {
             segments,
             restored: found.newest.as_ref().map(|manifest| manifest.id),
             held_sinks,
-        })));
+        });
+        actors.push(Box::new(Guarded::new(writer, self.shared.clone())));
         Ok(actors)
     }
 
@@ -403,6 +407,7 @@ impl Wiring {
             shared: self.shared.clone(),
             template,
             retention,
+            newest_folder: found.last_id,
             loading,
             participants,
         })
@@ -417,13 +422,6 @@ impl Ready {
         is_drained: bool,
         loading: Option<Loading>,
     ) -> Self {
-        Self {
-            name: format!("{} ({}/{})", info.operator, info.index + 1, info.parallelism),
-            is_source: head.channels() == 0,
-            head,
-            cx,
-            is_drained,
-            loading,
-        }
+        Self { name: info.task_name(), is_source: head.channels() == 0, head, cx, is_drained, loading }
     }
 }

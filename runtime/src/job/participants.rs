@@ -5,7 +5,7 @@ use std::ops::Range;
 use slackwater_core::coordinator::Hooks;
 use slackwater_core::coordinator::{InvalidHooks, ParticipantSet};
 
-use crate::actor::{Actor, Mailbox, Signal};
+use crate::actor::{Actor, Guarded, Mailbox, Signal};
 use crate::checkpoint::{Manifest, ParticipantKind, ParticipantPart};
 use crate::error::JobError;
 use crate::graph::JobBuilder;
@@ -177,7 +177,8 @@ impl JobParticipants {
                 mail: its.mail,
                 shared: shared.clone(),
             };
-            OperatorCoordinatorActor::new(parts).map(|actor| Box::new(actor) as Box<dyn Actor>)
+            OperatorCoordinatorActor::new(parts)
+                .map(|actor| Box::new(Guarded::new(actor, shared.clone())) as Box<dyn Actor>)
         };
         (0u16..).zip(self.coordinated).map(actor).collect()
     }

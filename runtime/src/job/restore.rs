@@ -19,11 +19,13 @@ use crate::files::BlockingFiles;
 use crate::graph::{JobBuilder, Vertex};
 use crate::head::Head;
 use crate::operator::{OperatorError, SubtaskInfo};
+use crate::panics::call_operator;
 use crate::paths;
 use crate::recovery::{damage_of, read_in_flight, segments};
 use crate::task::Loading;
 
-type Heads = Vec<Vec<(SubtaskInfo, Box<dyn Head>)>>;
+/// The heads of each vertex.
+pub(super) type Heads = Vec<Vec<(SubtaskInfo, Box<dyn Head>)>>;
 
 /// Lets the sinks wait until all keyed state has been verified. Gives those that will recover then.
 pub(super) fn hold_sinks(heads: &mut Heads, states: &RestoredStates<'_>) -> HeldSinks {
@@ -46,8 +48,7 @@ pub(super) fn recover_sinks(
 ) -> Result<Vec<String>, JobError> {
     let mut notes = Vec::new();
     for (info, head) in heads.iter_mut().filter_map(|vertex| vertex.first_mut()) {
-        let recovered = head.chain().recover(states, files);
-        notes.extend(recovered.map_err(|error| failed(info, &error))?);
+        notes.extend(call(info, || head.chain().recover(states, files))?);
     }
     Ok(notes)
 }
@@ -58,7 +59,7 @@ pub(super) fn recover_sinks(
 /// What a source said.
 pub(super) fn check_sources(heads: &mut Heads, states: &RestoredStates<'_>) -> Result<(), JobError> {
     let mut heads = heads.iter_mut().flatten();
-    heads.try_for_each(|(info, head)| head.restore(states, info).map_err(|error| failed(info, &error)))
+    heads.try_for_each(|(info, head)| call(info, || head.restore(states, info)))
 }
 
 /// The keyed state of each subtask that has some, in the order of the graph, and what has yet to come of it.
@@ -202,13 +203,13 @@ pub(super) fn subtasks(
             let (heap, rest) = if vertex.is_keyed { heaps.next() } else { None }.unzip();
             let loading = states.checkpoint().zip(rest).and_then(|(id, rest)| Loading::new(id, rest));
             let mut cx = Cx::new(heap, loading.is_some());
-            head.restore(states, &info).map_err(|error| failed(&info, &error))?;
-            check_in_flight(&vertex.name, &*head, states).map_err(|error| failed(&info, &error))?;
-            head.chain().replay(states, &info).map_err(|error| failed(&info, &error))?;
-            head.chain().open(&info, &mut cx).map_err(|error| failed(&info, &error))?;
-            if loading.is_none() {
-                head.chain().on_restored(&mut cx).map_err(|error| failed(&info, &error))?;
-            }
+            call(&info, || {
+                head.restore(states, &info)?;
+                check_in_flight(&vertex.name, &*head, states)?;
+                head.chain().replay(states, &info)?;
+                head.chain().open(&info, &mut cx)?;
+                if loading.is_none() { head.chain().on_restored(&mut cx) } else { Ok(()) }
+            })?;
             let is_drained = states.is_drained(&vertex.operators).unwrap_or(false);
             ready.push(Ready::new(&info, head, cx, is_drained, loading));
         }
@@ -220,17 +221,14 @@ pub(super) fn subtasks(
 fn check_in_flight(vertex: &str, head: &dyn Head, states: &RestoredStates<'_>) -> Result<(), OperatorError> {
     let had_any = states.in_flight(vertex).iter().any(|in_flight| !in_flight.is_empty());
     if head.channels() == 0 && had_any {
-        return Err(OperatorError::new(
+        return Err(OperatorError::beyond_restart(
             "the checkpoint holds records in flight to it, but it is a source now",
         ));
     }
     Ok(())
 }
 
-fn failed(info: &SubtaskInfo, error: &OperatorError) -> JobError {
-    JobError::Operator {
-        task: format!("{} ({}/{})", info.operator, info.index + 1, info.parallelism),
-        operator: info.operator.clone(),
-        message: error.to_string(),
-    }
+/// Calls the operators of a subtask.
+fn call<T>(info: &SubtaskInfo, operators: impl FnOnce() -> Result<T, OperatorError>) -> Result<T, JobError> {
+    call_operator(&info.task_name(), &info.operator, operators)
 }

@@ -67,7 +67,8 @@ impl Task {
         if is_done {
             self.loading = None;
             (self.cx.is_loading, self.cx.wanted) = (false, None);
-            self.head.chain().on_restored(&mut self.cx).map_err(|error| self.failed(error.to_string()))?;
+            let restored = self.head.chain().on_restored(&mut self.cx);
+            restored.map_err(|error| JobError::operator(&self.name, &self.name, &error))?;
             self.coordinator.send(CoordinatorMail::Restored(self.index));
         }
         Ok(is_done)

@@ -113,16 +113,26 @@ impl Task {
         let mut states = Vec::new();
         self.head.snapshot(id, &mut states, &mut self.cx);
         self.check_failure()?;
-        let frozen = match self.cx.freeze() {
-            Ok(Some(snapshot)) => Frozen::State(Box::new(snapshot)),
-            Ok(None) => Frozen::Nothing,
-            // The disk is behind with earlier ones: this checkpoint fails, the task need not.
-            Err(HeapError::TooManySnapshots) => Frozen::Refused,
-            Err(error) => return Err(self.failed(error.to_string())),
+        let frozen = match self.cx.declined.take() {
+            None => self.freeze()?,
+            Some(why) => {
+                self.shared.note(format!("{}: {why}", self.name));
+                Frozen::Refused
+            }
         };
         self.parts.take(id, frozen, states);
         let (parts, since) = (PartSet::only(PART), self.cx.now.monotonic);
         self.tell_machine(SubtaskEvent::SnapshotTaken { id, parts, since })
+    }
+
+    fn freeze(&mut self) -> Result<Frozen, JobError> {
+        match self.cx.freeze() {
+            Ok(Some(snapshot)) => Ok(Frozen::State(Box::new(snapshot))),
+            Ok(None) => Ok(Frozen::Nothing),
+            // The disk is behind with earlier ones: this checkpoint fails, the task need not.
+            Err(HeapError::TooManySnapshots) => Ok(Frozen::Refused),
+            Err(error) => Err(self.failed(error.to_string())),
+        }
     }
 
     fn persist(&mut self, id: CheckpointId) -> Result<(), JobError> {

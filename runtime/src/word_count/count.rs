@@ -126,7 +126,7 @@ impl KeyedProcess for Count {
 }
 
 fn refused(error: impl std::fmt::Display) -> OperatorError {
-    OperatorError::new(error.to_string())
+    OperatorError::beyond_restart(error.to_string())
 }
 
 /// Appends a tab and the number in decimal.

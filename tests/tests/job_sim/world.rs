@@ -342,6 +342,9 @@ impl World {
             | JobError::Restore { .. }
             | JobError::NoSavepoint { .. }
             | JobError::Panicked { .. }
+            | JobError::Refused { .. }
+            | JobError::NoThread { .. }
+            | JobError::GivenUp { .. }
             | JobError::Machine { .. } => false,
         };
         if is_explained { Ok(()) } else { Err(format!("the job failed: {error} ({error:?})")) }
