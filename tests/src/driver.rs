@@ -79,6 +79,12 @@ impl Driver {
         }
     }
 
+    /// With clocks that go on from where another driver's stand.
+    #[must_use]
+    pub fn starting_at(self, now: Now) -> Self {
+        Self { micros: now.monotonic.since(Millis(MONOTONIC_START_MS)).0 * 1000, ..self }
+    }
+
     /// With steps that take longer by the virtual clock.
     #[must_use]
     pub fn with_long_steps(self) -> Self {

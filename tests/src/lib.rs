@@ -8,7 +8,10 @@ pub mod crash;
 pub mod driver;
 pub mod file_system;
 pub mod fuse_log;
+pub mod hanging_disk;
 pub mod leaving_out;
+pub mod numbers;
 pub mod sim_job;
+pub mod supervised;
 
 pub use slackwater_mem::sim::rng;
