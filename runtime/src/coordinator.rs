@@ -243,12 +243,7 @@ impl CoordinatorActor {
                 self.request_last(now)
             }
             CoordinatorMail::Restored(task) => {
-                if let Some(loading) = &mut self.loading
-                    && loading.remove(&task)
-                    && loading.is_empty()
-                {
-                    self.writer.send(WriterMail::RecoverSinks);
-                }
+                self.on_restored(task);
                 Ok(())
             }
             CoordinatorMail::SinksRecovered => {
@@ -286,6 +281,16 @@ impl CoordinatorActor {
                 self.shared.statistics().discarded(id);
                 self.retention.deleted(id, result.is_ok())
             }
+        }
+    }
+
+    /// The sinks recover when all that was restored is verified.
+    fn on_restored(&mut self, task: TaskIndex) {
+        if let Some(loading) = &mut self.loading
+            && loading.remove(&task)
+            && loading.is_empty()
+        {
+            self.writer.send(WriterMail::RecoverSinks);
         }
     }
 
