@@ -140,7 +140,8 @@ pub trait Subject {
     /// The numbers that can be seen from outside now, in any order, each as often as it is there.
     fn shown(&mut self, disk: &KitDisk) -> Vec<u64>;
 
-    /// Lets threads or consumers of the sink do something, if it has some.
+    /// Lets threads or consumers of the sink do something, if it has some. Called as long as the sink has no room, does
+    /// not seal or does not commit.
     fn work(&mut self) {}
 
     /// Lets so many of the next commits fail, wherever they come from. Those of files fail without this.

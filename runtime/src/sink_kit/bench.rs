@@ -263,7 +263,6 @@ impl<S: Subject> Bench<S> {
     /// Carries out what the sinks have asked for, until they ask for nothing more.
     fn serve(&mut self) -> Result<(), Halt> {
         loop {
-            self.subject.work();
             let mut is_idle = true;
             for index in (0..self.sinks.len()).rev() {
                 let Some((sink, files)) = self.sinks.get_mut(index) else { continue };
@@ -298,6 +297,7 @@ impl<S: Subject> Bench<S> {
             if is_done(self) {
                 return Ok(());
             }
+            self.subject.work();
             self.serve()?;
         }
         Err(Halt::Broken(self.broken(Promise::GoesOn, format!("it {what}"))))
