@@ -63,7 +63,7 @@ fn drain(receiver: &mut Receiver<[u8]>) -> Vec<String> {
 }
 
 #[test]
-fn u10_an_overtaking_barrier_takes_no_place_and_says_what_lies_before_it() {
+fn an_overtaking_barrier_takes_no_place_and_says_what_lies_before_it() {
     let (mut exchange, mut receivers) = exchange(1, edge(ChannelMapping::Range));
     (0..3).for_each(|_| emit(&mut exchange, &large()));
     emit(&mut exchange, b"\0half");
