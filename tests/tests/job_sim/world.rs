@@ -315,6 +315,8 @@ impl World {
         let was_planned = self.hooks.take_failed();
         let is_explained = match error {
             JobError::Stopped => was_planned,
+            // What a planned panic carries is no text; any other panic is a bug.
+            JobError::Panicked { message, .. } => was_planned && message == "no message",
             JobError::Operator { message, .. } => {
                 was_planned
                     || self.had_disk_trouble
@@ -341,7 +343,6 @@ impl World {
             | JobError::Unsupported { .. }
             | JobError::Restore { .. }
             | JobError::NoSavepoint { .. }
-            | JobError::Panicked { .. }
             | JobError::Refused { .. }
             | JobError::NoThread { .. }
             | JobError::GivenUp { .. }
