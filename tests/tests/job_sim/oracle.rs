@@ -209,8 +209,10 @@ impl World {
             let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
             let listed: BTreeSet<_> = subtasks.flat_map(files_of).collect();
             let checkpoint = format!("chk-{id}");
+            // A power cut can leave a manifest both its names; the other one goes with its checkpoint.
             let is_unlisted = |name: &String| {
                 name != "_metadata"
+                    && name != "_metadata.inprogress"
                     && name != "_distrusted"
                     && !listed.contains(&format!("{checkpoint}/{name}"))
             };

@@ -322,7 +322,9 @@ impl World {
                     || self.had_disk_trouble
                     || (self.stops > 0 && message.contains("stop with savepoint"))
             }
-            JobError::Disk { .. } | JobError::Output { .. } => self.had_disk_trouble,
+            JobError::Disk { .. } | JobError::Output { .. } | JobError::NoSavepoint { .. } => {
+                self.had_disk_trouble
+            }
             JobError::Checkpoint { reason, .. } => {
                 self.coverage.note("jobs that failed with a checkpoint");
                 self.had_disk_trouble || *reason == slackwater_core::reason::FailureReason::CheckpointExpired
@@ -342,7 +344,6 @@ impl World {
             | JobError::Storage { .. }
             | JobError::Unsupported { .. }
             | JobError::Restore { .. }
-            | JobError::NoSavepoint { .. }
             | JobError::Refused { .. }
             | JobError::NoThread { .. }
             | JobError::GivenUp { .. }
