@@ -12,7 +12,8 @@
 //!
 //! What waits for its checkpoint lies in memory and in the checkpoint itself, so this sink is for outputs of some
 //! MiB per checkpoint; [`FileSink`](crate::file_sink::FileSink) takes any amount. A consumer that does not keep up
-//! makes the job wait, never the consumer lose.
+//! makes the job wait, never the consumer lose: records wait first, and when so many checkpoints have completed meanwhile that no
+//! further one fits, those that follow are declined until it has caught up. A consumer that is gone ends the job.
 //!
 //! ```
 //! use slackwater::channel_sink::channel;
@@ -79,7 +80,7 @@ impl ChannelOutput {
     }
 }
 
-/// Transactions that may wait for their checkpoints; further ones wait together.
+/// Transactions that may wait for their checkpoints or for the consumer; further ones wait together, or are declined.
 const TRANSACTIONS: usize = 64;
 
 type Machine = TwoPhase<TRANSACTIONS>;
@@ -180,7 +181,7 @@ impl Sink for ChannelSink {
     ) -> Result<Vec<String>, OperatorError> {
         let decoded: Option<Vec<_>> = pending.iter().map(|bytes| Transaction::decode(bytes)).collect();
         let damaged = "a pending transaction in the checkpoint is damaged: restore an older checkpoint";
-        let mut pending = decoded.ok_or_else(|| OperatorError::new(damaged))?;
+        let mut pending = decoded.ok_or_else(|| OperatorError::beyond_restart(damaged))?;
         pending.sort_by_key(Transaction::id);
         self.queue.recover(&self.operator, restored, pending)?;
         Ok(Vec::new())
@@ -201,6 +202,13 @@ impl Sink for ChannelSink {
         checkpoint: CheckpointId,
         _files: &mut Files,
     ) -> Result<Vec<Vec<u8>>, OperatorError> {
+        if !self.transactions.has_room() {
+            return Err(OperatorError::decline(format!(
+                "checkpoint {checkpoint} is declined while the consumer of {} is behind: take transactions faster, or \
+                 checkpoints less often",
+                self.operator
+            )));
+        }
         self.tell(TwoPhaseEvent::SnapshotRequested(checkpoint))?;
         Ok(self.pending.iter().map(|(_, transaction)| transaction.encode()).collect())
     }

@@ -86,12 +86,12 @@ impl Queue {
     ) -> Result<(), OperatorError> {
         let mut state = lock(&self.shared().state);
         if let Some(owner) = state.operator.as_deref().filter(|owner| *owner != operator) {
-            return Err(OperatorError::new(format!(
+            return Err(OperatorError::beyond_restart(format!(
                 "its channel is that of {owner}: make another for {operator}"
             )));
         }
         if let Some(newest) = state.newest.filter(|newest| Some(*newest) > restored) {
-            return Err(OperatorError::new(format!(
+            return Err(OperatorError::beyond_restart(format!(
                 "the consumer of {operator} has had records of checkpoint {newest} already, which this start does not \
                  go on from: start a new process with a new consumer, which gets them again"
             )));
@@ -106,10 +106,10 @@ impl Queue {
         Ok(())
     }
 
-    /// An error if nobody will ever take anything.
+    /// An error if nobody will ever take anything: a restart finds the same channel.
     pub(super) fn expect_consumer(&self, operator: &str) -> Result<(), OperatorError> {
         if lock(&self.shared().state).consumer_is_gone {
-            return Err(OperatorError::new(format!(
+            return Err(OperatorError::beyond_restart(format!(
                 "the consumer of {operator} is gone: keep the channel's other end as long as the job"
             )));
         }

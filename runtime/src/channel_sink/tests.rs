@@ -6,7 +6,7 @@ use slackwater_core::ids::CheckpointId;
 
 use super::{ChannelSink, Transaction, TransactionId, channel};
 use crate::files::Files;
-use crate::operator::{Sink, SubtaskInfo};
+use crate::operator::{Severity, Sink, SubtaskInfo};
 use crate::record::{Batch, PackedBytes};
 use crate::sink_kit::KitDisk;
 
@@ -77,6 +77,38 @@ fn a_full_channel_stops_the_sink_and_the_consumer_wakes_it() {
     assert_eq!(text(records.next()), "1-0-2: b");
 }
 
+#[test]
+fn a_checkpoint_is_declined_while_the_consumer_is_too_far_behind_and_the_next_one_carries_all() {
+    let (output, records) = channel(1);
+    let mut sink = output.sink(&info("out", 0, 1));
+    let files = &mut Files::default();
+    let mut declined = None;
+    for id in 1.. {
+        sink.write(id.to_string().as_bytes(), files).unwrap();
+        match sink.pre_commit(CheckpointId(id), files) {
+            Ok(_) => commit(&mut sink, id),
+            Err(error) => {
+                declined = Some((id, error));
+                break;
+            }
+        }
+    }
+    let (id, error) = declined.unwrap();
+    assert_eq!(error.severity(), Severity::Declines);
+    assert!(error.to_string().contains("the consumer of out is behind"), "{error}");
+    let mut taken = vec![text(records.try_next())];
+    sink.poll(files).unwrap();
+    write(&mut sink, "", id + 1);
+    commit(&mut sink, id + 1);
+    while let Some(transaction) = records.try_next() {
+        taken.push(text(Some(transaction)));
+        sink.poll(files).unwrap();
+    }
+    let name = |record: u64| if record < id { record } else { id + 1 };
+    let expected: Vec<_> = (1..=id).map(|record| format!("1-0-{}: {record}", name(record))).collect();
+    assert_eq!(taken, expected);
+}
+
 // Rule C7.
 #[test]
 fn what_the_consumer_has_had_does_not_come_again_in_its_process_and_does_in_another() {
@@ -135,8 +167,9 @@ fn a_consumer_that_is_gone_ends_the_job_and_sinks_that_are_gone_end_the_channel(
     let (output, records) = channel(4);
     let mut sink = output.sink(&info("out", 0, 1));
     drop(records);
-    let error = sink.poll(&mut Files::default()).unwrap_err().to_string();
-    assert!(error.contains("the consumer of out is gone"), "{error}");
+    let error = sink.poll(&mut Files::default()).unwrap_err();
+    assert_eq!(error.severity(), Severity::Ends, "no restart brings it back");
+    assert!(error.to_string().contains("the consumer of out is gone"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Jobs whose output goes to the program, or to lines.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel as gate};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -9,10 +10,10 @@ use std::time::Duration;
 use super::{Disk, END, Numbers, drive, options};
 use crate::actor::lock;
 use crate::channel_sink::{ChannelOutput, channel};
-use crate::error::JobError;
-use crate::graph::JobBuilder;
+use crate::error::{JobError, Remedy};
+use crate::graph::{JobBuilder, Stream};
 use crate::job::{AssembledJob, Job, JobOptions};
-use crate::operator::{Guarantee, Sink, SubtaskInfo};
+use crate::operator::{Guarantee, OperatorError, Sink, Source, SourceStatus, SubtaskInfo};
 use crate::output::Output;
 use crate::write_sink::LineOutput;
 use slackwater_core::time::{Millis, Now};
@@ -20,15 +21,19 @@ use slackwater_core::time::{Millis, Now};
 /// Numbers as text, spread over two sinks.
 fn job<S: Sink<In = [u8]>>(make: impl FnMut(&SubtaskInfo) -> S + Send + 'static) -> JobBuilder {
     let mut job = JobBuilder::new("text", 128);
-    job.source("source", 2, |info| Numbers {
+    let source = job.source("source", 2, |info| Numbers {
         next: info.index.into(),
         end: END,
         step: info.parallelism.into(),
-    })
-    .flat_map("text", |number: &u64, out: &mut Output<'_, [u8]>| out.emit(number.to_string().as_bytes()))
-    .rebalance("spread", 2)
-    .sink("out", make);
+    });
+    spread(source).sink("out", make);
     job
+}
+
+fn spread(numbers: Stream<'_, u64>) -> Stream<'_, [u8]> {
+    numbers
+        .flat_map("text", |number: &u64, out: &mut Output<'_, [u8]>| out.emit(number.to_string().as_bytes()))
+        .rebalance("spread", 2)
 }
 
 fn assemble(disk: &Disk, builder: JobBuilder, attempt: u64) -> Result<AssembledJob, JobError> {
@@ -93,13 +98,69 @@ fn a_consumer_in_a_thread_of_its_own_gets_all_and_then_the_end() {
     assert_exact(consumer.join().unwrap());
 }
 
+/// Counts until it is told to end.
+struct UntilTold {
+    next: u64,
+    told: Arc<AtomicBool>,
+}
+
+impl Source for UntilTold {
+    type Out = u64;
+
+    fn restore(&mut self, _splits: Vec<Vec<u8>>) -> Result<(), OperatorError> {
+        Err(OperatorError::new("it starts once"))
+    }
+
+    fn read(&mut self, out: &mut Output<'_, u64>) -> Result<SourceStatus, OperatorError> {
+        if self.told.load(Ordering::Relaxed) {
+            return Ok(SourceStatus::Ended);
+        }
+        out.emit(&self.next);
+        self.next += 1;
+        Ok(SourceStatus::More)
+    }
+
+    fn snapshot(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+}
+
 #[test]
-fn a_job_without_a_consumer_ends_and_says_so() {
+fn a_consumer_that_is_far_behind_costs_checkpoints_and_neither_records_nor_the_job() {
+    let ((output, records), told) = (channel(1), Arc::new(AtomicBool::new(false)));
+    let mut builder = JobBuilder::new("text", 128);
+    let source_is_told = Arc::clone(&told);
+    spread(builder.source("source", 1, move |_| UntilTold { next: 0, told: Arc::clone(&source_is_told) }))
+        .sink("out", move |info| output.sink(info));
+    // Barriers overtake what waits for the sink, so checkpoints go on without it.
+    let tolerant = JobOptions { unaligned: true, tolerable_failures: 1_000, ..options(1) };
+    let mut job = Job::assemble(builder, Disk::new(), Now::default(), &tolerant).unwrap();
+    let (mut actors, observer) = (job.take_actors(), job.observer());
+    let mut taken = Vec::new();
+    drive(&mut actors, || {
+        if observer.progress().checkpoints_failed >= 3 {
+            told.store(true, Ordering::Relaxed);
+            let transactions = std::iter::from_fn(|| records.try_next());
+            taken.extend(transactions.flat_map(|some| some.records().map(number).collect::<Vec<_>>()));
+        }
+        false
+    });
+    let report = job.report().unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("the consumer of out is behind")), "{report:?}");
+    taken.extend(records.try_next().iter().flat_map(|some| some.records().map(number)));
+    assert_eq!(taken.len() as u64, report.source_records);
+    taken.sort_unstable();
+    assert!(taken.into_iter().eq(0..report.source_records));
+}
+
+#[test]
+fn a_job_without_a_consumer_ends_and_says_so_and_no_restart_is_tried() {
     let (output, records) = channel(1);
     drop(records);
     let job = assemble(&Disk::new(), to_channel(&output), 1).unwrap();
-    let failure = job.run(Duration::from_secs(5), &mut || {}).unwrap_err().to_string();
-    assert!(failure.contains("the consumer of out is gone"), "{failure}");
+    let failure = job.run(Duration::from_secs(5), &mut || {}).unwrap_err();
+    assert!(failure.to_string().contains("the consumer of out is gone"), "{failure}");
+    assert_eq!(failure.remedy(), Remedy::Person);
 }
 
 /// An output that stands still until the gate opens.
