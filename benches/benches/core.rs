@@ -45,7 +45,8 @@ fn coordinator(criterion: &mut Criterion) {
 
 /// A coordinator whose first checkpoint waits for its tasks.
 fn triggered() -> Tasks64 {
-    let options = CoordinatorOptions { checkpoints_after_finish: false, ..CoordinatorOptions::default() };
+    let options =
+        CoordinatorOptions { checkpoints_after_tasks_finish: false, ..CoordinatorOptions::default() };
     let graph = Sources { tasks: BitSet::first(TASKS.into()), sources: BitSet::first(8) };
     let mut coordinator = Tasks64::new(options, graph, CheckpointId::FIRST).unwrap();
     let attempts = (0..TASKS).map(TaskIndex).map(Attempt::first);

@@ -127,7 +127,7 @@ pub(crate) struct WordcountArgs {
     pub(crate) restart: RestartStrategy,
     /// How many checkpoints in a row may fail before the job does.
     #[arg(long, default_value_t = 0)]
-    pub(crate) tolerable_failures: u32,
+    pub(crate) tolerable_failed_checkpoints: u32,
     /// The most memory for keyed state, in MiB.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub(crate) memory_limit_mib: u64,

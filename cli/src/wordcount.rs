@@ -151,9 +151,9 @@ fn job_options(args: &WordcountArgs, clock: &Clock) -> Result<JobOptions, Failur
         // Keyed by the system's random numbers.
         hash_seed: RandomState::new().hash_one(attempt),
         interval: Some(Millis(u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX))),
-        tolerable_failures: args.tolerable_failures,
+        tolerable_failed_checkpoints: args.tolerable_failed_checkpoints,
         restart: Some(args.restart),
-        retained: usize::from(args.retain),
+        num_retained: usize::from(args.retain),
         on_cancellation: match args.on_cancel {
             OnCancelArg::Keep => OnCancellation::Keep,
             OnCancelArg::Delete => OnCancellation::Delete,

@@ -14,7 +14,7 @@
 //!
 //! # Invariants
 //! - CI1: checkpoints have different ids, all given out by this coordinator.
-//! - CI2: no more than `max_concurrent` checkpoints that were not forced are pending.
+//! - CI2: no more than `max_concurrent_checkpoints` checkpoints that were not forced are pending.
 //! - CI3: at most one of them is not known to its tasks yet.
 //! - CI4: a checkpoint that can be aborted awaits a task, one that awaits its manifest or the store does not;
 //!   at most one awaits the store.
@@ -130,7 +130,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
             schedule: Schedule::new(options.seed),
             checkpoints: [None; PENDING],
             requests: Requests::new(),
-            failures: Failures::new(options.tolerable_failures),
+            failures: Failures::new(options.tolerable_failed_checkpoints),
             cleaning: 0,
             first_id: next_id,
             next_id,
@@ -260,7 +260,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
         let is_over = self.schedule.is_shut_down();
         first_broken(&[
             ("CI1", all().all(|checkpoint| is_once(checkpoint.id) && given_out.contains(&checkpoint.id))),
-            ("CI2", unforced <= usize::from(self.options.max_concurrent)),
+            ("CI2", unforced <= usize::from(self.options.max_concurrent_checkpoints)),
             ("CI3", count(|other| other.stage.is_triggering()) <= 1),
             ("CI4", all().all(Checkpoint::is_awaited_right) && count(Checkpoint::is_offered) <= 1),
             ("CI5", all().all(Checkpoint::is_planned_right)),

@@ -108,7 +108,7 @@ impl SubtaskOptions {
 
 /// One subtask's part in checkpoints, of which up to `PENDING` may be in the asynchronous part.
 ///
-/// A further one is declined, so `PENDING` should exceed the coordinator's `max_concurrent`: the news that an aborted
+/// A further one is declined, so `PENDING` should exceed the coordinator's `max_concurrent_checkpoints`: the news that an aborted
 /// checkpoint is off may come after the next one's barrier.
 #[derive(Clone, Debug)]
 pub struct Subtask<const PENDING: usize> {

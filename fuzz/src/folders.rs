@@ -88,7 +88,7 @@ impl Start {
         let (builder, _) = word_count(inputs, &options);
         let options = JobOptions {
             interval: Some(Millis(INTERVAL_MS)),
-            retained: 2,
+            num_retained: 2,
             memory_limit_bytes: 2 << 20,
             frame_size: 256,
             compression,

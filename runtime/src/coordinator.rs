@@ -135,7 +135,7 @@ impl CoordinatorActor {
         let sources = parts.sources.iter().map(|source| source.0).collect();
         let graph = Sources { tasks: TaskSet::first(count), sources };
         // Tasks end with the job, so nobody has to know who reads from whom.
-        let options = CoordinatorOptions { checkpoints_after_finish: false, ..parts.options };
+        let options = CoordinatorOptions { checkpoints_after_tasks_finish: false, ..parts.options };
         let machine = Machine::new(options, graph, parts.next_id);
         let machine = machine.map_err(|error| JobError::InvalidJob { what: error.to_string() })?;
         let mut coordinator = Self {

@@ -31,9 +31,13 @@ mod restore;
 mod tests;
 
 /// How a job runs. Start from [`JobOptions::new`] and change what you need.
+///
+/// What Flink has an option for bears its name and has its default where both mean the same; three differ. Checkpoints are
+/// on from the start, at least two are kept, since the newest may turn out to be damaged, and those of a job that was
+/// stopped stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobOptions {
-    /// Folder on the disk that holds the jobs' folders; empty for the disk's root.
+    /// Folder on the disk that holds the jobs' folders; empty for the disk's root (Flink: `execution.checkpointing.dir`).
     pub folder: String,
     /// A number that no other start of the job has had: part of the names of files, so that none is ever
     /// written twice. Nanoseconds since 1970 do.
@@ -41,14 +45,17 @@ pub struct JobOptions {
     /// Seed of the hash that places keys, for a job that starts anew; a restored one keeps its own. Take a random
     /// number where keys come from strangers: who knows it can make keys that all fall into one place.
     pub hash_seed: u64,
-    /// From one periodic checkpoint to the next; none for no periodic ones. A last checkpoint is always taken.
+    /// From one periodic checkpoint to the next, at least 10 ms; none for no periodic ones. A last checkpoint is always taken
+    /// (Flink: `execution.checkpointing.interval`, none unless it is set).
     pub interval: Option<Millis>,
-    /// A checkpoint that takes longer is given up.
+    /// A checkpoint that takes longer is given up; at least 10 ms (Flink: `execution.checkpointing.timeout`).
     pub timeout: Millis,
-    /// The least time between the end of a checkpoint and the start of the next periodic one.
+    /// The least time between the end of a checkpoint and the start of the next periodic one (Flink:
+    /// `execution.checkpointing.min-pause`).
     pub min_pause: Millis,
-    /// How many checkpoints may be under way at the same time.
-    pub max_concurrent: u16,
+    /// How many checkpoints may be under way at the same time (Flink:
+    /// `execution.checkpointing.max-concurrent-checkpoints`).
+    pub max_concurrent_checkpoints: u16,
     /// What the output promises when the job starts again: that every record counts once, or that every one counts, and
     /// some twice. At-least-once never holds a channel back (Flink: `execution.checkpointing.mode`).
     pub mode: CheckpointingMode,
@@ -59,21 +66,25 @@ pub struct JobOptions {
     /// If so, how old a checkpoint must be before its barriers overtake; zero: at once (Flink:
     /// `execution.checkpointing.aligned-checkpoint-timeout`).
     pub aligned_checkpoint_timeout: Millis,
-    /// How many checkpoints in a row may fail before the job does.
-    pub tolerable_failures: u32,
+    /// How many checkpoints in a row may fail before the job does (Flink:
+    /// `execution.checkpointing.tolerable-failed-checkpoints`).
+    pub tolerable_failed_checkpoints: u32,
     /// How often and when a supervised job starts again after a failure; none: without limit if there are periodic
-    /// checkpoints, else never ([`RestartStrategy::for_job`]).
+    /// checkpoints, else never ([`RestartStrategy::for_job`]; Flink: `restart-strategy.type`).
     pub restart: Option<RestartStrategy>,
-    /// How many completed checkpoints are kept, at least 2 and at most 512.
-    pub retained: usize,
-    /// What becomes of the completed checkpoints when the job is stopped with a savepoint, which stays in any case.
+    /// How many completed checkpoints are kept, at least 2 and at most 512 (Flink: `execution.checkpointing.num-retained`, 1 by
+    /// default).
+    pub num_retained: usize,
+    /// What becomes of the completed checkpoints when the job is stopped with a savepoint, which stays in any case (Flink:
+    /// `execution.checkpointing.externalized-checkpoint-retention`, whose default keeps none).
     pub on_cancellation: OnCancellation,
     /// The most memory that keyed state may take, in bytes, over all subtasks.
     pub memory_limit_bytes: u64,
     /// Size of a frame of state, in bytes: a power of two, 256 to 16384.
     pub frame_size: u32,
     /// A savepoint to start from. Where the job has a sound checkpoint of its own that is newer, or of another origin, it
-    /// goes on from that, so that it can be started again and again with the same options.
+    /// goes on from that, so that it can be started again and again with the same options (Flink:
+    /// `execution.state-recovery.path`, and `execution.state-recovery.claim-mode`).
     pub restore_from: Option<RestoreFrom>,
     /// Whether state of operators that the job does not have is dropped, and [said](Report::notes), instead of refusing the
     /// checkpoint (Flink: `execution.state-recovery.ignore-unclaimed-state`). Output that a sink without an operator had not
@@ -86,7 +97,7 @@ pub struct JobOptions {
     /// the state of its record's key alone.
     pub lazy_restore: bool,
     /// How keyed state is stored in checkpoints: smaller, for processor time of the writer. All but `None` needs the
-    /// feature of its name. Any is restored, whatever is chosen here.
+    /// feature of its name. Any is restored, whatever is chosen here (Flink: `execution.checkpointing.snapshot-compression`).
     pub compression: Compression,
 }
 
@@ -102,13 +113,13 @@ impl JobOptions {
             interval: Some(Millis(1000)),
             timeout: Millis(600_000),
             min_pause: Millis(0),
-            max_concurrent: 1,
+            max_concurrent_checkpoints: 1,
             mode: CheckpointingMode::ExactlyOnce,
             unaligned: false,
             aligned_checkpoint_timeout: Millis(0),
-            tolerable_failures: 0,
+            tolerable_failed_checkpoints: 0,
             restart: None,
-            retained: 3,
+            num_retained: 3,
             on_cancellation: OnCancellation::Keep,
             memory_limit_bytes: 1 << 30,
             frame_size: 4096,

@@ -58,7 +58,7 @@ pub struct SimJob {
     folder: String,
     /// None for the last checkpoint alone.
     interval: Option<Millis>,
-    tolerable_failures: u32,
+    tolerable_failed_checkpoints: u32,
     savepoint: Option<Saving>,
     restore_from: Option<RestoreFrom>,
 }
@@ -141,7 +141,7 @@ impl SimJob {
             starts: 0,
             folder: String::new(),
             interval: Some(Millis(10)),
-            tolerable_failures: 0,
+            tolerable_failed_checkpoints: 0,
             savepoint: None,
             restore_from: None,
         }
@@ -199,7 +199,7 @@ impl SimJob {
     /// Goes on after so many failed checkpoints in a row.
     #[must_use]
     pub fn tolerating(self, failures: u32) -> Self {
-        Self { tolerable_failures: failures, ..self }
+        Self { tolerable_failed_checkpoints: failures, ..self }
     }
 
     /// Takes a savepoint in this folder of the disk when some records have come through.
@@ -442,13 +442,13 @@ impl SimJob {
         let small = JobOptions {
             memory_limit_bytes: 4 << 20,
             frame_size: 1024,
-            retained: RETAINED,
+            num_retained: RETAINED,
             ..default.clone()
         };
         JobOptions {
             interval: self.interval,
             folder: self.folder.clone(),
-            tolerable_failures: self.tolerable_failures,
+            tolerable_failed_checkpoints: self.tolerable_failed_checkpoints,
             compression: self.compression,
             mode: self.modes.mode,
             unaligned: self.modes.unaligned,

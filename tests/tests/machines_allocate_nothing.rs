@@ -62,7 +62,8 @@ fn alignments_of_every_kind_allocate_nothing() {
 #[test]
 fn a_checkpoint_of_64_tasks_allocates_nothing() {
     type Machine = Coordinator<2, 2>;
-    let options = CoordinatorOptions { checkpoints_after_finish: false, ..CoordinatorOptions::default() };
+    let options =
+        CoordinatorOptions { checkpoints_after_tasks_finish: false, ..CoordinatorOptions::default() };
     let graph = Sources { tasks: BitSet::first(TASKS.into()), sources: BitSet::first(8) };
     let id = CheckpointId::FIRST;
     let attempts = || (0..TASKS).map(TaskIndex).map(Attempt::first);

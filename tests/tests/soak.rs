@@ -161,7 +161,7 @@ fn a_job_that_panics_again_and_again_stays_exact_and_small() {
     );
     assert!(report.restarts > 0 && report.checkpoints_completed > 0, "{report:?}");
     numbers.check_files(&mut MmapDisk::<FrozenRun>::new(place.path()).unwrap()).unwrap();
-    nothing_is_left_over(place.path(), options.retained);
+    nothing_is_left_over(place.path(), options.num_retained);
     if let Some(settled) = soak.settled {
         println!("# memory: {} KiB after a minute, at most {} KiB later", settled >> 10, soak.peak >> 10);
         assert!(soak.peak < settled + GROWTH_MAX, "memory grew from {settled} to {} bytes", soak.peak);

@@ -86,7 +86,7 @@ impl Troublemaker {
 }
 
 fn options() -> JobOptions {
-    JobOptions { timeout: TIMEOUT, tolerable_failures: u32::MAX, ..Numbers::options(1) }
+    JobOptions { timeout: TIMEOUT, tolerable_failed_checkpoints: u32::MAX, ..Numbers::options(1) }
 }
 
 fn records_flow(trouble: Trouble, seed: u64) {
@@ -142,7 +142,7 @@ fn f8_more_failed_checkpoints_in_a_row_than_are_tolerated_restart_the_job() {
         let disk = Sim::new(SimOptions { seed, ..SimOptions::default() });
         let numbers = Numbers::default();
         let restart = Some(RestartStrategy::FixedDelay { attempts: 9, delay: Millis(500) });
-        let options = JobOptions { tolerable_failures: 2, restart, ..options() };
+        let options = JobOptions { tolerable_failed_checkpoints: 2, restart, ..options() };
         let attempts = Cell::new(0);
         let mut assemble = |attempt, now| {
             attempts.set(attempts.get() + 1);
@@ -169,7 +169,7 @@ fn f8_more_failed_checkpoints_in_a_row_than_are_tolerated_restart_the_job() {
             assert!(restart.to_string().contains("no space left on the disk"), "{restart}");
         }
         numbers.check().unwrap();
-        assert!(folders(&disk).len() <= options.retained + 1, "{seed}: {:?}", folders(&disk));
+        assert!(folders(&disk).len() <= options.num_retained + 1, "{seed}: {:?}", folders(&disk));
     }
 }
 
@@ -269,6 +269,6 @@ fn the_folders_of_attempts_that_complete_nothing_do_not_pile_up() {
     let report = report.unwrap();
     assert_eq!(report.restarts, 150);
     assert!(most <= 8, "{most} folders");
-    assert!(folders(&disk).len() <= options.retained, "{:?}", folders(&disk));
+    assert!(folders(&disk).len() <= options.num_retained, "{:?}", folders(&disk));
     numbers.check().unwrap();
 }

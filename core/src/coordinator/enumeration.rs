@@ -63,12 +63,12 @@ struct World {
 }
 
 impl World {
-    fn new(max_concurrent: u16) -> Self {
+    fn new(max_concurrent_checkpoints: u16) -> Self {
         let options = CoordinatorOptions {
             timeout: TIMEOUT,
-            max_concurrent,
-            tolerable_failures: u32::MAX,
-            checkpoints_after_finish: false,
+            max_concurrent_checkpoints,
+            tolerable_failed_checkpoints: u32::MAX,
+            checkpoints_after_tasks_finish: false,
             ..CoordinatorOptions::default()
         };
         let graph = Sources { tasks: TaskSet::first(2), sources: TaskSet::first(1) };
@@ -314,7 +314,10 @@ const LENGTH: u32 = if cfg!(debug_assertions) { 8 } else { 9 };
 
 #[test]
 fn every_short_row_of_events_ends_each_checkpoint_once_and_answers_each_request_once() {
-    let rows: u64 = [1, 2].map(|max_concurrent| World::new(max_concurrent).explore(LENGTH)).iter().sum();
+    let rows: u64 = [1, 2]
+        .map(|max_concurrent_checkpoints| World::new(max_concurrent_checkpoints).explore(LENGTH))
+        .iter()
+        .sum();
     std::println!("{rows} rows of {LENGTH} events");
     assert!(rows > 600_000, "{rows}");
 }

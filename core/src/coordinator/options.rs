@@ -25,13 +25,13 @@ pub struct CoordinatorOptions {
     pub min_pause: Millis,
     /// How many checkpoints may be pending at once, at least 1 and below the coordinator's `PENDING`. Forced savepoints
     /// do not count.
-    pub max_concurrent: u16,
+    pub max_concurrent_checkpoints: u16,
     /// How many consecutive failures the job survives; `u32::MAX`: any number.
-    pub tolerable_failures: u32,
+    pub tolerable_failed_checkpoints: u32,
     /// How barriers pass records.
     pub alignment: AlignmentOptions,
     /// Checkpoints go on when some tasks have finished. Needs a graph that knows its edges.
-    pub checkpoints_after_finish: bool,
+    pub checkpoints_after_tasks_finish: bool,
     /// What a checkpoint is if nobody says otherwise: `Checkpoint` or `FullCheckpoint`.
     pub kind: SnapshotKind,
     /// How many operators have a coordinator, at most 32.
@@ -49,10 +49,10 @@ impl Default for CoordinatorOptions {
             interval_during_backlog: None,
             timeout: Millis(10 * 60 * 1_000),
             min_pause: Millis(0),
-            max_concurrent: 1,
-            tolerable_failures: 0,
+            max_concurrent_checkpoints: 1,
+            tolerable_failed_checkpoints: 0,
             alignment: AlignmentOptions::default(),
-            checkpoints_after_finish: true,
+            checkpoints_after_tasks_finish: true,
             kind: SnapshotKind::Checkpoint,
             operator_coordinators: 0,
             hooks: 0,
@@ -77,7 +77,7 @@ impl CoordinatorOptions {
             count if usize::from(count) > participants => Err(InvalidOptions::TooManyParticipants(count)),
             _ if queue == 0 => Err(InvalidOptions::NoQueue),
             _ if next_id >= CheckpointId(u64::MAX) => Err(InvalidOptions::NoIdLeft),
-            _ if self.checkpoints_after_finish && !G::KNOWS_EDGES => Err(InvalidOptions::EdgesUnknown),
+            _ if self.checkpoints_after_tasks_finish && !G::KNOWS_EDGES => Err(InvalidOptions::EdgesUnknown),
             _ if tasks.is_empty() => Err(InvalidOptions::NoTasks),
             _ if !tasks.iter().any(|task| graph.predecessors(TaskIndex(task)).is_empty()) => {
                 Err(InvalidOptions::NoSources)
@@ -100,13 +100,15 @@ impl CoordinatorOptions {
 
     fn validate_modes(&self, slots: usize) -> Result<(), InvalidOptions> {
         let limit = slots.saturating_sub(1);
-        let max_concurrent = self.max_concurrent;
-        match max_concurrent {
+        let max_concurrent_checkpoints = self.max_concurrent_checkpoints;
+        match max_concurrent_checkpoints {
             0 => Err(InvalidOptions::NoConcurrency),
-            _ if usize::from(max_concurrent) > limit => {
-                Err(InvalidOptions::TooManyConcurrent { max_concurrent, limit })
+            _ if usize::from(max_concurrent_checkpoints) > limit => {
+                Err(InvalidOptions::TooManyConcurrent { max_concurrent_checkpoints, limit })
             }
-            2.. if self.alignment.unaligned => Err(InvalidOptions::UnalignedConcurrency(max_concurrent)),
+            2.. if self.alignment.unaligned => {
+                Err(InvalidOptions::UnalignedConcurrency(max_concurrent_checkpoints))
+            }
             _ if self.alignment.validate().is_err() => Err(InvalidOptions::UnalignedAtLeastOnce),
             _ if self.kind.is_savepoint() => Err(InvalidOptions::SavepointsOnly),
             _ => Ok(()),
@@ -149,7 +151,7 @@ pub enum InvalidOptions {
     /// More checkpoints may be pending than the coordinator has room for.
     TooManyConcurrent {
         /// What was asked for.
-        max_concurrent: u16,
+        max_concurrent_checkpoints: u16,
         /// The most that fits: one slot is kept for a checkpoint that was given up while its folder was made.
         limit: usize,
     },
@@ -184,19 +186,22 @@ impl fmt::Display for InvalidOptions {
                 );
             }
             Self::TimeoutTooShort(timeout) => return write!(f, "time-out {timeout} is below 10 ms"),
-            Self::TooManyConcurrent { max_concurrent, limit } => {
+            Self::TooManyConcurrent { max_concurrent_checkpoints, limit } => {
                 return write!(
                     f,
-                    "max_concurrent {max_concurrent} is above {limit}: use a coordinator with more slots"
+                    "max_concurrent_checkpoints {max_concurrent_checkpoints} is above {limit}: use a coordinator with more slots"
                 );
             }
-            Self::UnalignedConcurrency(max_concurrent) => {
-                return write!(f, "max_concurrent {max_concurrent} with unaligned checkpoints: allow only 1");
+            Self::UnalignedConcurrency(max_concurrent_checkpoints) => {
+                return write!(
+                    f,
+                    "max_concurrent_checkpoints {max_concurrent_checkpoints} with unaligned checkpoints: allow only 1"
+                );
             }
             Self::TooManyParticipants(count) => {
                 return write!(f, "{count} coordinators of operators or hooks: at most 32 of each");
             }
-            Self::NoConcurrency => "max_concurrent is 0: allow at least 1 checkpoint",
+            Self::NoConcurrency => "max_concurrent_checkpoints is 0: allow at least 1 checkpoint",
             Self::UnalignedAtLeastOnce => "unaligned checkpoints need the guarantee exactly-once",
             Self::SavepointsOnly => "the configured kind is a savepoint: make it a checkpoint",
             Self::NoQueue => "a coordinator needs room for at least one request",

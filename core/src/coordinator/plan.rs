@@ -14,7 +14,7 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
         let may_plan = self.schedule.is_job_running()
             && !self.tasks.has_pending()
             && !running.is_empty()
-            && (finished.is_empty() || self.options.checkpoints_after_finish);
+            && (finished.is_empty() || self.options.checkpoints_after_tasks_finish);
         if !may_plan {
             return Err(FailureReason::NotAllRequiredTasksRunning);
         }

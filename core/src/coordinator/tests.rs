@@ -53,18 +53,22 @@ const MANUAL: CoordinatorOptions = CoordinatorOptions {
     interval_during_backlog: None,
     timeout: Millis(1_000),
     min_pause: Millis(0),
-    max_concurrent: 2,
-    tolerable_failures: u32::MAX,
+    max_concurrent_checkpoints: 2,
+    tolerable_failed_checkpoints: u32::MAX,
     alignment: ALIGNED,
-    checkpoints_after_finish: true,
+    checkpoints_after_tasks_finish: true,
     kind: SnapshotKind::Checkpoint,
     operator_coordinators: 0,
     hooks: 0,
     seed: 7,
 };
 
-const PERIODIC: CoordinatorOptions =
-    CoordinatorOptions { interval: Some(Millis(100)), max_concurrent: 1, timeout: Millis(60_000), ..MANUAL };
+const PERIODIC: CoordinatorOptions = CoordinatorOptions {
+    interval: Some(Millis(100)),
+    max_concurrent_checkpoints: 1,
+    timeout: Millis(60_000),
+    ..MANUAL
+};
 
 #[derive(Clone)]
 struct Bench<const PENDING: usize = 4, const QUEUE: usize = 8> {

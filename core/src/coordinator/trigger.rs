@@ -44,12 +44,12 @@ impl<const TASK_WORDS: usize, const PENDING: usize, const QUEUE: usize, G: Graph
 
     /// Whether a request is next, and may start or has to fail now (rule T20).
     pub(super) fn may_choose(&self) -> bool {
-        let max_concurrent = self.options.max_concurrent;
+        let max_concurrent_checkpoints = self.options.max_concurrent_checkpoints;
         let Some(first) = self.requests.first() else { return false };
         let is_triggering = self.checkpoints.iter().flatten().any(|other| other.stage.is_triggering());
         let has_slot = self.checkpoints.iter().any(Option::is_none);
-        let has_turn = first.is_forced || self.pending_count() < usize::from(max_concurrent);
-        !is_triggering && self.cleaning <= max_concurrent && has_slot && has_turn
+        let has_turn = first.is_forced || self.pending_count() < usize::from(max_concurrent_checkpoints);
+        !is_triggering && self.cleaning <= max_concurrent_checkpoints && has_slot && has_turn
     }
 
     /// Lets the first request in line start, if its time has come (rules T20 to T23).

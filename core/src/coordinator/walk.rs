@@ -53,9 +53,9 @@ impl World {
             interval: Some(Millis(20)),
             timeout: Millis(60),
             min_pause: Millis(seed % 3 * 5),
-            max_concurrent: 1 + u16::try_from(seed % 3).unwrap(),
-            tolerable_failures: 2,
-            checkpoints_after_finish: false,
+            max_concurrent_checkpoints: 1 + u16::try_from(seed % 3).unwrap(),
+            tolerable_failed_checkpoints: 2,
+            checkpoints_after_tasks_finish: false,
             seed,
             ..CoordinatorOptions::default()
         };

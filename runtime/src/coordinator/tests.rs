@@ -16,7 +16,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(max_concurrent: u16) -> Self {
+    fn new(max_concurrent_checkpoints: u16) -> Self {
         let mailbox = || Mailbox::new(Signal::default());
         let (mail, writer, shared) =
             (Mailbox::new(Signal::default()), Mailbox::new(Signal::default()), Shared::default());
@@ -27,8 +27,8 @@ impl Bench {
                 interval: Some(Millis(10)),
                 timeout: Millis(60_000),
                 min_pause: Millis(0),
-                max_concurrent,
-                tolerable_failures: 0,
+                max_concurrent_checkpoints,
+                tolerable_failed_checkpoints: 0,
                 seed: 1,
                 ..CoordinatorOptions::default()
             },

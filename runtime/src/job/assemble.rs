@@ -377,7 +377,7 @@ impl Wiring {
         loading: BTreeSet<TaskIndex>,
         options: &JobOptions,
     ) -> Result<CoordinatorActor, JobError> {
-        let mut retention = Retention::new(options.retained, options.on_cancellation.into())?;
+        let mut retention = Retention::new(options.num_retained, options.on_cancellation.into())?;
         retention.recovered(&found.retained)?;
         found.incomplete.iter().for_each(|id| retention.aborted(*id));
         if found.has_unreadable {
@@ -392,9 +392,9 @@ impl Wiring {
                 interval: options.interval,
                 timeout: options.timeout,
                 min_pause: options.min_pause,
-                max_concurrent: options.max_concurrent,
+                max_concurrent_checkpoints: options.max_concurrent_checkpoints,
                 alignment: options.alignment(),
-                tolerable_failures: options.tolerable_failures,
+                tolerable_failed_checkpoints: options.tolerable_failed_checkpoints,
                 seed: options.attempt,
                 ..CoordinatorOptions::default()
             },

@@ -32,8 +32,8 @@ impl JobOptions {
                     .to_owned(),
             );
         }
-        if self.unaligned && self.max_concurrent > 1 {
-            let concurrent = self.max_concurrent;
+        if self.unaligned && self.max_concurrent_checkpoints > 1 {
+            let concurrent = self.max_concurrent_checkpoints;
             return invalid(format!(
                 "{concurrent} checkpoints at the same time cannot be unaligned: allow one, or align them"
             ));
@@ -55,9 +55,16 @@ mod tests {
         assert_eq!(refused(&unaligned), Ok(()));
         let least = JobOptions { mode: CheckpointingMode::AtLeastOnce, ..unaligned.clone() };
         assert!(refused(&least).unwrap_err().contains("at-least-once"));
-        assert!(refused(&JobOptions { max_concurrent: 2, ..unaligned }).unwrap_err().contains("allow one"));
-        let several =
-            JobOptions { mode: CheckpointingMode::AtLeastOnce, max_concurrent: 2, ..JobOptions::new(1) };
+        assert!(
+            refused(&JobOptions { max_concurrent_checkpoints: 2, ..unaligned })
+                .unwrap_err()
+                .contains("allow one")
+        );
+        let several = JobOptions {
+            mode: CheckpointingMode::AtLeastOnce,
+            max_concurrent_checkpoints: 2,
+            ..JobOptions::new(1)
+        };
         assert_eq!(refused(&several), Ok(()));
     }
 

@@ -29,6 +29,7 @@ mod loading;
 mod memory;
 mod modes;
 mod operator_state;
+mod options;
 mod restarts;
 mod savepoint;
 mod sinks;

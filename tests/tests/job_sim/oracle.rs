@@ -223,11 +223,11 @@ impl World {
         }
         // One that a newer one has overtaken at the last moment may have its manifest, and so may those under way when
         // the job came to its end.
-        if complete.len() > self.plan.retained + 4 {
-            return Err(format!("{complete:?} are there, {} are retained", self.plan.retained));
+        if complete.len() > self.plan.num_retained + 4 {
+            return Err(format!("{complete:?} are there, {} are retained", self.plan.num_retained));
         }
         // They go with the first that is retained no longer.
-        let is_full = self.shown.completed > self.plan.retained as u64;
+        let is_full = self.shown.completed > self.plan.num_retained as u64;
         match ids.iter().find(|id| Some(*id) < complete.first()).filter(|_| is_full) {
             Some(left) => {
                 Err(format!("checkpoint {left} was never complete and is left, beside {complete:?}"))

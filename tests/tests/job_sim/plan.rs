@@ -155,8 +155,8 @@ pub(crate) struct Plan {
     pub(crate) frame_size: u32,
     /// Of each subtask's keyed state.
     pub(crate) memory_limit_bytes: u64,
-    pub(crate) retained: usize,
-    pub(crate) tolerable_failures: u32,
+    pub(crate) num_retained: usize,
+    pub(crate) tolerable_failed_checkpoints: u32,
     /// How often, of a hundred, an actor does nothing when it is its turn.
     pub(crate) dallies: Vec<u64>,
     pub(crate) troubles: Vec<(Moment, Trouble)>,
@@ -250,8 +250,8 @@ impl Plan {
             key_groups: [3, 4, 7, 16, 40][rng.index(5)],
             frame_size: [256, 512, 1024, 4096][rng.index(4)],
             memory_limit_bytes: (300 << 10) + largest * [3, 20][rng.index(2)],
-            retained: 2 + rng.index(2),
-            tolerable_failures: if rng.chance(20) { 2 } else { 1000 },
+            num_retained: 2 + rng.index(2),
+            tolerable_failed_checkpoints: if rng.chance(20) { 2 } else { 1000 },
             // Subtasks first, whatever their number; see `World::start`.
             dallies: (0..vertices + 2).map(|_| [0, 0, 0, 30, 60][rng.index(5)]).collect(),
             troubles: troubles(rng),

@@ -236,7 +236,11 @@ impl World {
             interval: (rng.chance(90) || is_calm).then(|| Millis(10 + rng.below(30))),
             timeout: Millis(if is_calm { 100_000 } else { timeout }),
             min_pause: Millis(rng.below(2) * rng.below(15)),
-            max_concurrent: if unaligned { 1 } else { 1 + u16::try_from(rng.below(3)).expect("few") },
+            max_concurrent_checkpoints: if unaligned {
+                1
+            } else {
+                1 + u16::try_from(rng.below(3)).expect("few")
+            },
             mode: if mode == Mode::AtLeastOnce {
                 CheckpointingMode::AtLeastOnce
             } else {
@@ -244,8 +248,8 @@ impl World {
             },
             unaligned,
             aligned_checkpoint_timeout: Millis(rng.below(2) * rng.below(30)),
-            tolerable_failures: if is_calm { 1000 } else { self.plan.tolerable_failures },
-            retained: self.plan.retained,
+            tolerable_failed_checkpoints: if is_calm { 1000 } else { self.plan.tolerable_failed_checkpoints },
+            num_retained: self.plan.num_retained,
             memory_limit_bytes: self.plan.memory_limit_bytes * subtasks,
             frame_size,
             restore_from: self.restore_from.clone(),

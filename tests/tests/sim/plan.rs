@@ -92,8 +92,8 @@ pub(crate) struct Plan {
     pub(crate) interval_ms: Option<u64>,
     pub(crate) timeout_ms: u64,
     pub(crate) min_pause_ms: u64,
-    pub(crate) max_concurrent: u16,
-    pub(crate) tolerable_failures: u32,
+    pub(crate) max_concurrent_checkpoints: u16,
+    pub(crate) tolerable_failed_checkpoints: u32,
     pub(crate) participants: (u16, u16),
     pub(crate) num_retained: usize,
     /// Items in a channel from which on no record may start, and records in an item.
@@ -123,8 +123,9 @@ impl Plan {
         };
         let is_manual = rng.chance(20);
         let can_overlap = matches!(mode, Mode::Aligned | Mode::AtLeastOnce);
-        let tolerable_failures = if rng.chance(25) { 2 } else { u32::MAX };
-        let timeout_ms = if tolerable_failures == 2 { 100 + rng.below(60) } else { 15 + rng.below(120) };
+        let tolerable_failed_checkpoints = if rng.chance(25) { 2 } else { u32::MAX };
+        let timeout_ms =
+            if tolerable_failed_checkpoints == 2 { 100 + rng.below(60) } else { 15 + rng.below(120) };
         let idle_percent = job.kinds.iter().map(|_| [0, 0, 30, 80][rng.index(4)]).collect();
         Self {
             seed,
@@ -134,8 +135,8 @@ impl Plan {
             interval_ms: (!is_manual).then(|| 10 + rng.below(15)),
             timeout_ms,
             min_pause_ms: rng.below(2) * rng.below(20),
-            max_concurrent: if can_overlap { 1 + narrow(rng.index(3)) } else { 1 },
-            tolerable_failures,
+            max_concurrent_checkpoints: if can_overlap { 1 + narrow(rng.index(3)) } else { 1 },
+            tolerable_failed_checkpoints,
             participants: (u16::from(rng.chance(30)), u16::from(rng.chance(30))),
             num_retained: 1 + rng.index(3),
             bound: 1 + rng.index(5),
@@ -165,8 +166,8 @@ impl Plan {
             interval: self.interval_ms.map(Millis),
             timeout: Millis(self.timeout_ms),
             min_pause: Millis(self.min_pause_ms),
-            max_concurrent: self.max_concurrent,
-            tolerable_failures: self.tolerable_failures,
+            max_concurrent_checkpoints: self.max_concurrent_checkpoints,
+            tolerable_failed_checkpoints: self.tolerable_failed_checkpoints,
             alignment: self.alignment(),
             operator_coordinators: self.participants.0,
             hooks: self.participants.1,

@@ -46,7 +46,7 @@ fn bug_c02_the_cadence_goes_on_after_an_abort_of_everything_pending() {
 /// A checkpoint that dies while it is being triggered does not wedge the coordinator.
 #[test]
 fn bug_c03_a_checkpoint_that_expires_while_it_is_triggered_leaves_the_way_free() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL });
     assert_eq!(bench.request(0, 101), [prepare(1)]);
     let expired = [failed(Some(token(1)), Some(1), FailureReason::CheckpointExpired), notify_abort(1, None)];
     assert_eq!(bench.send(1_000, DeadlineReached), expired);
@@ -60,7 +60,7 @@ fn bug_c03_a_checkpoint_that_expires_while_it_is_triggered_leaves_the_way_free()
 /// The same, with the state of a hook that comes too late.
 #[test]
 fn bug_c03_a_hook_that_outlives_its_checkpoint_has_its_state_discarded_once() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, hooks: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, hooks: 1, ..MANUAL });
     bench.request(0, 101);
     assert!(matches!(bench.send(0, LocationPrepared(id(1)))[..], [Action::TriggerHooks { .. }]));
     assert_eq!(bench.send(1_000, DeadlineReached), aborted(1, FailureReason::CheckpointExpired, None));
@@ -95,8 +95,8 @@ fn bug_c04_no_periodic_checkpoint_starts_within_the_pause() {
 #[test]
 fn bug_c05_a_checkpoint_that_cannot_be_stored_is_never_announced_and_counts() {
     let reason = FailureReason::FinalizeCheckpointFailure;
-    for tolerable_failures in [0, 1] {
-        let mut bench = Bench::new(CoordinatorOptions { tolerable_failures, ..MANUAL });
+    for tolerable_failed_checkpoints in [0, 1] {
+        let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints, ..MANUAL });
         bench.complete(0, 1);
         bench.start_and_acknowledge(0, 2);
         assert_eq!(bench.store(0, 2), completed(2), "(a) what becomes of 1 does not matter");
@@ -104,7 +104,7 @@ fn bug_c05_a_checkpoint_that_cannot_be_stored_is_never_announced_and_counts() {
         bench.send(0, ManifestPersisted(id(3)));
         let told = bench.send(0, CoordinatorEvent::StoreFailed { id: id(3), may_be_stored: false });
         let [request, discard, abort] = aborted(3, reason, Some(2));
-        if tolerable_failures == 0 {
+        if tolerable_failed_checkpoints == 0 {
             assert_eq!(told, [request, discard, fail_job(reason, None), abort], "(c)");
             continue;
         }
@@ -132,7 +132,8 @@ fn bug_c06_a_checkpoint_planned_for_a_task_that_has_finished_ends_at_once() {
         CoordinatorEvent::Declined { id: id(4), by: Attempt::first(first), reason: not_ready },
         CoordinatorEvent::TriggerFailed { id: id(4), task: first, error: unreachable },
     ] {
-        let options = CoordinatorOptions { timeout: Millis(600_000), tolerable_failures: 0, ..MANUAL };
+        let options =
+            CoordinatorOptions { timeout: Millis(600_000), tolerable_failed_checkpoints: 0, ..MANUAL };
         let mut bench = Bench::<4, 8>::of(options, graph(), id(4));
         bench.start(0, 4);
         bench.set(0, first, TaskState::Finished);

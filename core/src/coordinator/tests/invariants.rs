@@ -30,14 +30,14 @@ fn each_broken_invariant_of_checkpoints_and_their_number_is_named() {
     assert_eq!(spoilt(|machine| machine.checkpoints[1] = machine.checkpoints[0]), Some("CI1"));
     assert_eq!(spoilt(|machine| first(machine).id = id(2)), Some("CI1"));
     assert_eq!(spoilt(|machine| machine.first_id = id(2)), Some("CI1"));
-    assert_eq!(spoilt(|machine| machine.options.max_concurrent = 0), Some("CI2"));
+    assert_eq!(spoilt(|machine| machine.options.max_concurrent_checkpoints = 0), Some("CI2"));
     let forced = |machine: &mut Machine| {
-        machine.options.max_concurrent = 0;
+        machine.options.max_concurrent_checkpoints = 0;
         first(machine).is_forced = true;
     };
     assert_eq!(spoilt(forced), None);
     let given_up = |machine: &mut Machine| {
-        machine.options.max_concurrent = 0;
+        machine.options.max_concurrent_checkpoints = 0;
         first(machine).stage = Stage::Orphaned;
     };
     assert_eq!(spoilt(given_up), None);
@@ -108,6 +108,6 @@ fn each_broken_invariant_of_requests_is_named() {
 fn check_panics_at_a_broken_invariant() {
     let mut bench = Bench::new(MANUAL);
     bench.start(0, 1);
-    bench.machine.options.max_concurrent = 0;
+    bench.machine.options.max_concurrent_checkpoints = 0;
     bench.machine.check();
 }

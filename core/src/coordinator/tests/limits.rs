@@ -22,7 +22,7 @@ fn once_its_manifest_is_ordered_a_checkpoint_can_only_complete_or_fail() {
 
 #[test]
 fn requests_wait_while_every_slot_is_kept_for_a_folder() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL });
     for number in 1..=4 {
         assert_eq!(bench.request(bench.at, token(number).0).len(), 1);
         bench.send(bench.at + 1_000, DeadlineReached);
@@ -35,7 +35,7 @@ fn requests_wait_while_every_slot_is_kept_for_a_folder() {
 #[test]
 fn what_does_not_fit_into_one_event_is_told_at_the_next_ones_in_order() {
     const WAITING: u32 = 20;
-    let options = CoordinatorOptions { max_concurrent: 11, ..MANUAL };
+    let options = CoordinatorOptions { max_concurrent_checkpoints: 11, ..MANUAL };
     let mut bench = Bench::<12, 20>::of(options, chain(), id(40));
     bench.cleans_at_once = false;
     (40..51).for_each(|number| drop(bench.start_kind(0, number, RequestKind::Configured)));
@@ -57,7 +57,7 @@ fn what_does_not_fit_into_one_event_is_told_at_the_next_ones_in_order() {
 
 #[test]
 fn refused_requests_alone_are_told_of_at_once_too() {
-    let options = CoordinatorOptions { max_concurrent: 1, ..MANUAL };
+    let options = CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL };
     let mut bench = Bench::<4, 20>::with(options);
     bench.start_and_acknowledge(0, 1);
     (2..22).for_each(|waiting| assert_eq!(bench.request(0, waiting), []));
@@ -142,7 +142,10 @@ fn graphs_and_refusals_speak_for_themselves() {
     assert_eq!(sources.vertex(TaskIndex(1)), set([1]));
     let said = |error: InvalidOptions| std::format!("{error}");
     assert_eq!(said(InvalidOptions::IntervalTooShort(Millis(9))), "interval 9 ms is below 10 ms");
-    assert_eq!(said(InvalidOptions::NoConcurrency), "max_concurrent is 0: allow at least 1 checkpoint");
+    assert_eq!(
+        said(InvalidOptions::NoConcurrency),
+        "max_concurrent_checkpoints is 0: allow at least 1 checkpoint"
+    );
     let graph = std::format!("{}", super::super::graph::InvalidGraph::NoTasks);
     assert_eq!(graph, "a vertex needs at least one task");
     let modified = super::super::ModifiedGraph { vertex: 3, predecessor: 1 };

@@ -37,7 +37,7 @@ fn p3_whatever_is_a_savepoint_cannot_be_subsumed() {
         bench.complete(0, 2);
         assert_eq!(bench.machine.pending_count(), 1, "{kind:?}");
     }
-    let unforced = CoordinatorOptions { alignment: UNALIGNED, max_concurrent: 1, ..MANUAL };
+    let unforced = CoordinatorOptions { alignment: UNALIGNED, max_concurrent_checkpoints: 1, ..MANUAL };
     let mut bench = Bench::new(unforced);
     bench.start_kind(0, 1, SAVEPOINT);
     assert_eq!(bench.machine.pending_count(), 1);
@@ -167,7 +167,7 @@ fn p11_what_comes_late_for_one_of_the_last_sixteen_that_expired_is_known_as_such
 
 #[test]
 fn p12_the_store_comes_before_the_promise_and_the_tasks_last() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 1, ..MANUAL });
     bench.start_and_acknowledge(0, 1);
     assert_eq!(bench.send(1, ManifestPersisted(id(1))), [Action::AddToStore(id(1))]);
     assert_eq!(bench.machine.latest_completed(), None);
@@ -310,7 +310,11 @@ fn p19_a_lost_notification_is_made_up_for_by_the_next_abort() {
 
 #[test]
 fn p20_p21_a_checkpoint_is_given_up_once_in_this_order_and_frees_its_place() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, tolerable_failures: 0, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions {
+        max_concurrent_checkpoints: 1,
+        tolerable_failed_checkpoints: 0,
+        ..MANUAL
+    });
     bench.start(0, 1);
     bench.acknowledge(0, 1, &[S]);
     assert_eq!(bench.request(0, 102), []);
@@ -441,7 +445,7 @@ fn f5_a_stop_with_savepoint_that_a_task_declines_fails_the_job() {
 
 #[test]
 fn f6_reasons_that_do_not_count_never_fail_the_job() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 0, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 0, ..MANUAL });
     for (number, reason) in (1..).zip(FailureReason::ALL.iter().filter(|reason| !reason.counts())) {
         bench.start(0, number);
         assert_eq!(bench.decline(0, number, M, *reason), aborted(number, *reason, None));
@@ -450,7 +454,7 @@ fn f6_reasons_that_do_not_count_never_fail_the_job() {
 
 #[test]
 fn f9_a_task_that_fails_in_its_synchronous_part_counts_for_nothing() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 0, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 0, ..MANUAL });
     for number in 1..5 {
         bench.start(0, number);
         assert_eq!(bench.fail_task(0, M), aborted(number, FailureReason::TaskFailure, None));

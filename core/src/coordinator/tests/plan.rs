@@ -34,7 +34,7 @@ fn t33_every_task_has_to_run_or_to_have_finished_where_that_is_allowed() {
         assert_eq!(bench.request(0, 9), refusal, "{task:?} is pending");
         bench.set(0, task, TaskState::Finished);
         assert!(matches!(bench.request(0, 9)[..], [Action::PrepareLocation { .. }]));
-        let mut bench = Bench::new(CoordinatorOptions { checkpoints_after_finish: false, ..MANUAL });
+        let mut bench = Bench::new(CoordinatorOptions { checkpoints_after_tasks_finish: false, ..MANUAL });
         bench.set(0, task, TaskState::Finished);
         assert_eq!(bench.request(0, 9), refusal, "{task:?} has finished");
     }

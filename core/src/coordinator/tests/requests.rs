@@ -50,7 +50,7 @@ fn t15_t17_w15_savepoints_come_first_then_forced_then_asked_for_then_older_ones(
 #[test]
 fn t16_a_savepoint_is_forced_unless_barriers_overtake() {
     for (alignment, is_forced) in [(ALIGNED, true), (UNALIGNED, false)] {
-        let mut bench = Bench::new(CoordinatorOptions { alignment, max_concurrent: 1, ..MANUAL });
+        let mut bench = Bench::new(CoordinatorOptions { alignment, max_concurrent_checkpoints: 1, ..MANUAL });
         bench.start(0, 1);
         assert_eq!(bench.request(0, 9), [], "a checkpoint never is");
         let savepoint = bench.request_kind(0, 102, SAVEPOINT);
@@ -74,7 +74,7 @@ fn t17_t20_manual_requests_wait_for_their_turn_before_periodic_ones() {
 
 #[test]
 fn t18_full_queue_fails_the_new_request() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL });
     assert_eq!(bench.request(0, 101), [prepare(1)]);
     for waiting in 1..=8 {
         assert_eq!(bench.request(0, waiting), []);
@@ -99,7 +99,7 @@ fn t19_a_request_drives_a_periodic_one_out_of_a_full_queue() {
 
 #[test]
 fn t20_nothing_starts_while_more_checkpoints_are_cleaned_up_than_may_be_pending() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL });
     bench.cleans_at_once = false;
     bench.start(0, 1);
     bench.decline(0, 1, S, FailureReason::CheckpointDeclined);
@@ -131,7 +131,8 @@ fn t20_a_periodic_request_inside_the_pause_fails_and_the_trigger_moves() {
 
 #[test]
 fn t21_a_manual_request_skips_the_pause_and_a_forced_one_the_others_too() {
-    let mut bench = Bench::new(CoordinatorOptions { min_pause: Millis(500), max_concurrent: 1, ..MANUAL });
+    let mut bench =
+        Bench::new(CoordinatorOptions { min_pause: Millis(500), max_concurrent_checkpoints: 1, ..MANUAL });
     bench.complete(0, 1);
     bench.start(2, 2);
     assert_eq!(bench.request(3, 9), [], "it waits for the pending one");
@@ -160,7 +161,7 @@ fn t22_every_completion_counts_for_the_pause_savepoints_too_and_no_failure_does(
 
 #[test]
 fn t23_the_next_request_starts_when_a_trigger_a_checkpoint_or_a_cleaning_ends() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL });
     bench.request(0, 101);
     (2..=5).for_each(|number| assert_eq!(bench.request(0, token(number).0), []));
     assert_eq!(
@@ -184,7 +185,11 @@ fn t23_the_next_request_starts_when_a_trigger_a_checkpoint_or_a_cleaning_ends() 
 
 #[test]
 fn t24_those_who_wait_are_told_in_their_order_and_it_counts_as_no_failure() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, tolerable_failures: 0, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions {
+        max_concurrent_checkpoints: 1,
+        tolerable_failed_checkpoints: 0,
+        ..MANUAL
+    });
     bench.start(0, 1);
     bench.acknowledge(0, 1, &ALL);
     assert_eq!(bench.request(0, 3), []);

@@ -68,7 +68,7 @@ fn w5_a_savepoint_that_overtakes_ends_the_older_one_only_if_the_job_ends_with_it
 
 #[test]
 fn w6_a_savepoint_that_is_overtaken_goes_on_and_its_late_success_resets_nothing() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 1, ..MANUAL });
     bench.start_kind(0, 1, SAVEPOINT);
     bench.complete(0, 2);
     bench.start(1, 3);
@@ -101,7 +101,7 @@ fn w7_an_expired_checkpoint_is_given_up_and_remembered_for_sixteen_more() {
 
 #[test]
 fn w8_a_decline_ends_the_checkpoint_once_and_counts() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 1, ..MANUAL });
     let declined = FailureReason::CheckpointDeclined;
     bench.start(0, 1);
     assert_eq!(bench.decline(1, 1, M, declined), aborted(1, declined, None));
@@ -113,7 +113,7 @@ fn w8_a_decline_ends_the_checkpoint_once_and_counts() {
 
 #[test]
 fn w9_a_task_that_dies_ends_only_what_it_has_not_acknowledged() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 0, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 0, ..MANUAL });
     bench.start(0, 1);
     bench.acknowledge(0, 1, &[S]);
     assert_eq!(bench.fail_task(1, S), []);
@@ -122,7 +122,7 @@ fn w9_a_task_that_dies_ends_only_what_it_has_not_acknowledged() {
 
 #[test]
 fn w10_a_job_that_stops_fails_what_waits_savepoints_first_and_then_what_is_pending() {
-    let options = CoordinatorOptions { alignment: UNALIGNED, tolerable_failures: 0, ..PERIODIC };
+    let options = CoordinatorOptions { alignment: UNALIGNED, tolerable_failed_checkpoints: 0, ..PERIODIC };
     let mut bench = Bench::new(options);
     assert_eq!(bench.starts_until(100).len(), 1);
     assert_eq!(bench.starts_until(200), []);
@@ -138,7 +138,7 @@ fn w10_a_job_that_stops_fails_what_waits_savepoints_first_and_then_what_is_pendi
 /// But the failure counts (case C-05).
 #[test]
 fn w11_a_store_that_fails_ends_the_checkpoint_and_the_next_one_may_run() {
-    let mut bench = Bench::new(CoordinatorOptions { max_concurrent: 1, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { max_concurrent_checkpoints: 1, ..MANUAL });
     bench.start_and_acknowledge(0, 1);
     assert_eq!(bench.request(1, 102), []);
     let reason = FailureReason::FinalizeCheckpointFailure;

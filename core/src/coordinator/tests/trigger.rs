@@ -46,7 +46,7 @@ fn t4_shared_folders_are_made_with_the_first_location_that_is_no_savepoints() {
 #[test]
 fn t5_g3_options_that_cannot_work_are_refused() {
     use InvalidOptions as Invalid;
-    let unaligned = CoordinatorOptions { alignment: UNALIGNED, max_concurrent: 1, ..MANUAL };
+    let unaligned = CoordinatorOptions { alignment: UNALIGNED, max_concurrent_checkpoints: 1, ..MANUAL };
     let cases = [
         (CoordinatorOptions { interval: Some(Millis(9)), ..MANUAL }, Invalid::IntervalTooShort(Millis(9))),
         (
@@ -54,12 +54,12 @@ fn t5_g3_options_that_cannot_work_are_refused() {
             Invalid::BacklogIntervalTooShort(Millis(99)),
         ),
         (CoordinatorOptions { timeout: Millis(9), ..MANUAL }, Invalid::TimeoutTooShort(Millis(9))),
-        (CoordinatorOptions { max_concurrent: 0, ..MANUAL }, Invalid::NoConcurrency),
+        (CoordinatorOptions { max_concurrent_checkpoints: 0, ..MANUAL }, Invalid::NoConcurrency),
         (
-            CoordinatorOptions { max_concurrent: 4, ..MANUAL },
-            Invalid::TooManyConcurrent { max_concurrent: 4, limit: 3 },
+            CoordinatorOptions { max_concurrent_checkpoints: 4, ..MANUAL },
+            Invalid::TooManyConcurrent { max_concurrent_checkpoints: 4, limit: 3 },
         ),
-        (CoordinatorOptions { max_concurrent: 2, ..unaligned }, Invalid::UnalignedConcurrency(2)),
+        (CoordinatorOptions { max_concurrent_checkpoints: 2, ..unaligned }, Invalid::UnalignedConcurrency(2)),
         (
             CoordinatorOptions {
                 alignment: AlignmentOptions { guarantee: Guarantee::AtLeastOnce, ..UNALIGNED },
@@ -81,15 +81,15 @@ fn t5_g3_options_that_cannot_work_are_refused() {
     assert!(Machine::new(least, chain(), CheckpointId::FIRST).is_ok());
     let none = Coordinator::<1, 4, 0, Flow>::new(MANUAL, chain(), CheckpointId::FIRST);
     assert_eq!(none.unwrap_err(), Invalid::NoQueue);
-    let of = |tasks, sources, checkpoints_after_finish| {
+    let of = |tasks, sources, checkpoints_after_tasks_finish| {
         let (tasks, sources) = (TaskSet::first(tasks), TaskSet::first(sources));
-        let options = CoordinatorOptions { checkpoints_after_finish, ..MANUAL };
+        let options = CoordinatorOptions { checkpoints_after_tasks_finish, ..MANUAL };
         Coordinator::<1, 4>::new(options, Sources { tasks, sources }, CheckpointId::FIRST).unwrap_err()
     };
     assert_eq!(of(0, 0, false), Invalid::NoTasks);
     assert_eq!(of(3, 1, true), Invalid::EdgesUnknown);
     let lonely = Sources { tasks: set([1, 2]), sources: set([0]) };
-    let options = CoordinatorOptions { checkpoints_after_finish: false, ..MANUAL };
+    let options = CoordinatorOptions { checkpoints_after_tasks_finish: false, ..MANUAL };
     let built = Coordinator::<1, 4>::new(options, lonely, CheckpointId::FIRST);
     assert_eq!(built.unwrap_err(), Invalid::NoSources);
 }
@@ -381,7 +381,7 @@ fn t31_storage_comes_first_among_the_causes_then_a_reason_of_the_protocol() {
 
 #[test]
 fn t31_a_folder_that_cannot_be_made_fails_with_an_io_exception_and_is_left_alone() {
-    let mut bench = Bench::new(CoordinatorOptions { tolerable_failures: 0, ..MANUAL });
+    let mut bench = Bench::new(CoordinatorOptions { tolerable_failed_checkpoints: 0, ..MANUAL });
     assert_eq!(bench.request(0, 101), [prepare(1)]);
     let reason = FailureReason::IoException;
     let told = [failed(Some(token(1)), Some(1), reason), fail_job(reason, None), notify_abort(1, None)];

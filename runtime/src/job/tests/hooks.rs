@@ -128,7 +128,7 @@ fn p32_a_hook_that_does_not_answer_lets_the_checkpoint_expire() {
         let hook = Recorded::new("silent", &calls, answer);
         let unanswered = Arc::clone(&hook.unanswered);
         builder.hook("silent", hook);
-        let options = JobOptions { timeout: Millis(20), tolerable_failures: 2, ..options(1) };
+        let options = JobOptions { timeout: Millis(20), tolerable_failed_checkpoints: 2, ..options(1) };
         let mut assembled = Job::assemble(builder, disk.clone(), Now::default(), &options).unwrap();
         drive(&mut assembled.take_actors(), || false);
         let failure = assembled.report().unwrap_err();

@@ -316,9 +316,9 @@ fn overlapping_late_and_aborted_checkpoints_leave_a_job_exact() {
         let mut failed = 0;
         for attempt in 1.. {
             let options = JobOptions {
-                max_concurrent: 3,
+                max_concurrent_checkpoints: 3,
                 timeout: Millis(10 + seed * 2),
-                tolerable_failures: 1000,
+                tolerable_failed_checkpoints: 1000,
                 memory_limit_bytes: 64 << 20,
                 ..options(attempt)
             };

@@ -426,7 +426,7 @@ fn l1_with_checkpoints_and_without_a_word_a_job_restarts_after_a_second_and_late
 #[test]
 fn what_no_restart_helps_against_ends_the_job_at_once() {
     let mut bench = Bench::new();
-    bench.options.max_concurrent = 0;
+    bench.options.max_concurrent_checkpoints = 0;
     assert!(matches!(bench.run(), Err(JobError::InvalidJob { .. })));
     let mut bench = Bench::new();
     bench.options.restart =

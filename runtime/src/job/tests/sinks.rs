@@ -133,7 +133,7 @@ fn a_consumer_that_is_far_behind_costs_checkpoints_and_neither_records_nor_the_j
     spread(builder.source("source", 1, move |_| UntilTold { next: 0, told: Arc::clone(&source_is_told) }))
         .sink("out", move |info| output.sink(info));
     // Barriers overtake what waits for the sink, so checkpoints go on without it.
-    let tolerant = JobOptions { unaligned: true, tolerable_failures: 1_000, ..options(1) };
+    let tolerant = JobOptions { unaligned: true, tolerable_failed_checkpoints: 1_000, ..options(1) };
     let mut job = Job::assemble(builder, Disk::new(), Now::default(), &tolerant).unwrap();
     let (mut actors, observer) = (job.take_actors(), job.observer());
     let mut taken = Vec::new();

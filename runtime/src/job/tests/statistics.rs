@@ -101,7 +101,7 @@ fn m6_a_subtask_that_waits_for_a_barrier_shows_how_long_and_what_went_by() {
 #[test]
 fn m2_a_checkpoint_that_expires_is_known_as_failed_with_those_that_took_part() {
     let (disk, committed) = (Disk::new(), Committed::default());
-    let impatient = JobOptions { timeout: Millis(50), tolerable_failures: 100, ..options(1) };
+    let impatient = JobOptions { timeout: Millis(50), tolerable_failed_checkpoints: 100, ..options(1) };
     let mut job = Job::assemble(job(&committed, 2), disk, Now::default(), &impatient).unwrap();
     let observer = job.observer();
     // The second source stands still for a while: its barrier does not come.
