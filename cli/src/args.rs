@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::ArgPredicate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use slackwater::restart::RestartStrategy;
 use slackwater::word_count::PRE_AGGREGATE;
@@ -23,7 +24,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Count words in a child process, kill it at random moments, resume it, compare with a plain count.
     Demo(DemoArgs),
-    /// Count the words of files; resumes from the folder if there is a checkpoint in it.
+    /// Count the words of files, or of a folder's files as they come; resumes from --dir if there is a checkpoint in it.
     Wordcount(WordcountArgs),
     /// Take a savepoint of the job that runs on a folder.
     Savepoint(SavepointArgs),
@@ -40,13 +41,13 @@ pub(crate) struct DemoArgs {
     /// How often the child is killed.
     #[arg(long, default_value_t = 5)]
     pub(crate) kills: u32,
-    /// Text to count instead of a generated one.
+    /// File to count instead of a generated text.
     #[arg(long)]
     pub(crate) input: Option<PathBuf>,
     /// Chooses the moments of the kills and the generated text; random by default.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// What the job writes.
+    /// What is written: each word once at the end, or every change.
     #[arg(long, value_enum, default_value_t = EmitArg::Final)]
     pub(crate) emit: EmitArg,
     /// How checkpoints reach the disk.
@@ -58,12 +59,12 @@ pub(crate) struct DemoArgs {
     /// Go on with another parallelism, 1 to 4, each time the job is resumed.
     #[arg(long)]
     pub(crate) rescale: bool,
-    /// Time between two checkpoints.
+    /// Time between two checkpoints, at least 10ms, such as 200ms, 1s or 2min.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub(crate) interval: Duration,
     #[command(flatten)]
     pub(crate) modes: ModeArgs,
-    /// Print one JSON object instead of a table.
+    /// Print one JSON object at the end instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -71,15 +72,19 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WordcountArgs {
     /// The files to count.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "watch")]
     pub(crate) inputs: Vec<PathBuf>,
+    /// Count the files of this folder instead, those that come while the job runs included, until it is stopped. A file must be
+    /// complete when it appears: write it under a name that begins with a dot, then rename it.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "inputs")]
+    pub(crate) watch: Option<PathBuf>,
     /// Folder of the checkpoints.
     #[arg(long)]
     pub(crate) dir: PathBuf,
-    /// Folder of the committed part files.
+    /// Folder of the committed part files; output in --dir by default.
     #[arg(long)]
     pub(crate) output: Option<PathBuf>,
-    /// Time between two checkpoints, such as 200ms, 1s or 2min.
+    /// Time between two checkpoints, at least 10ms, such as 200ms, 1s or 2min.
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) interval: Duration,
     #[command(flatten)]
@@ -96,8 +101,10 @@ pub(crate) struct WordcountArgs {
     /// How state is stored in checkpoints.
     #[arg(long, value_enum, default_value_t = CompressionArg::None)]
     pub(crate) compression: CompressionArg,
-    /// What is written: each word once at the end, or every change.
-    #[arg(long, value_enum, default_value_t = EmitArg::Final)]
+    /// What is written: each word once at the end, or every change. With --watch every change by default; the end comes with
+    /// stop --drain there.
+    #[arg(long, value_enum, default_value_t = EmitArg::Final,
+        default_value_if("watch", ArgPredicate::IsPresent, "updates"))]
     pub(crate) emit: EmitArg,
     /// Words that are counted before they travel, in each subtask; 0 for none. Only where counts are written at the end.
     #[arg(long, value_name = "WORDS", default_value_t = PRE_AGGREGATE)]
@@ -137,7 +144,7 @@ pub(crate) struct WordcountArgs {
     /// Tell on standard error what happens to checkpoints: trace is the most.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogArg::Off)]
     pub(crate) log: LogArg,
-    /// Print one JSON object at the end.
+    /// Print one JSON object at the end instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
     /// Print one JSON object for each event; for the demo.
@@ -285,11 +292,27 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::{Cli, duration};
     use clap::CommandFactory;
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_says_what_it_does_and_the_same_for_both_jobs() {
+        let mut said = BTreeMap::new();
+        for verb in Cli::command().get_subcommands() {
+            for option in verb.get_arguments().filter(|option| !option.is_hide_set()) {
+                let text = option.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!text.is_empty(), "{} of {}", option.get_id(), verb.get_name());
+                if ["demo", "wordcount"].contains(&verb.get_name()) && option.get_id() != "emit" {
+                    let before = said.entry(option.get_id().clone()).or_insert_with(|| text.clone());
+                    assert_eq!(*before, text, "{} of {}", option.get_id(), verb.get_name());
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod folders;
 mod furthest;
+mod input;
 mod progress;
 mod report;
 mod restore;
@@ -17,12 +18,11 @@ use std::time::Duration;
 use slackwater::Compression;
 use slackwater::driver::{Clock, Moment};
 use slackwater::error::JobError;
-use slackwater::inputs::Inputs;
 use slackwater::job::{JobOptions, OnCancellation};
 use slackwater::storage::{FolderLock, Storage, StorageKind, disk_path, make_folder};
 use slackwater::supervisor::Supervisor;
 use slackwater::time::{Millis, Now};
-use slackwater::word_count::{Emit, Totals, WordCountOptions, word_count};
+use slackwater::word_count::{Emit, Totals, WordCountOptions};
 
 use crate::args::{CompressionArg, EmitArg, OnCancelArg, StorageArg, WordcountArgs};
 use crate::control::Desk;
@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::log;
 use crate::output;
 use furthest::Furthest;
+use input::Input;
 use progress::Bar;
 use report::Outcome;
 use watch::Watch;
@@ -48,10 +49,9 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     // Closed after the locks of the folders.
     let mut desk = Desk::default();
     folders::refuse_other_job(&args.dir)?;
-    let inputs = Inputs::files(args.inputs.iter().cloned())
-        .map_err(|error| Failure::environment(error.to_string()))?;
-    let input_bytes = inputs.total_bytes();
+    let input = Input::open(args)?;
     let parts = parts_folder(args)?;
+    input.refuse_own_output(&parts)?;
     let _parts_lock = FolderLock::take(&parts).map_err(|error| failure(&error))?;
     let mut storage = Storage::open(&args.dir, kind(args.storage)).map_err(|error| failure(&error))?;
     storage.notes().iter().for_each(|note| output::note(note));
@@ -66,13 +66,15 @@ pub(crate) fn run(args: &WordcountArgs) -> Result<bool, Failure> {
     let (word_options, job_options) = (options(args, &parts)?, job_options(args, &clock)?);
     let supervisor = Supervisor::new(&job_options).map_err(|error| failure(&error))?;
     let is_shown = !args.json && !args.events && io::stderr().is_terminal();
-    let furthest = Furthest::open(memory.is_none().then_some(args.dir.as_path()));
-    let mut watch = Watch::new(args, Bar::new(input_bytes, is_shown), furthest);
+    // Where a folder is watched nobody knows how much there is, nor how much of it is done.
+    let furthest =
+        input.total_bytes().map(|_| Furthest::open(memory.is_none().then_some(args.dir.as_path())));
+    let mut watch = Watch::new(args, Bar::new(input.total_bytes(), is_shown), furthest);
     let is_in_memory = memory.is_some();
     // What is counted is the newest attempt's.
     let counted = RefCell::new(None);
     let mut assemble = |attempt, now: Now| {
-        let (builder, totals) = word_count(inputs.clone(), &word_options);
+        let (builder, totals) = input.job(&word_options);
         let job = storage.assemble(builder, now, &JobOptions { attempt, ..job_options.clone() })?;
         counted.replace(Some(totals));
         Ok(job)

@@ -10,12 +10,14 @@ mod tests;
 mod totals;
 
 use slackwater_core::format::page::KEY_LEN_MAX;
+use slackwater_core::time::Millis;
 use slackwater_mem::Bytes;
 
 use self::count::Count;
 use self::counted::CountEarly;
 pub use self::totals::Totals;
 use crate::file_sink::{FileSink, FileSinkOptions};
+use crate::folder_source::{Folder, FolderCoordinator, FolderSource};
 use crate::graph::{JobBuilder, Stream};
 use crate::inputs::Inputs;
 use crate::line_source::{LineOptions, LineSource};
@@ -88,11 +90,45 @@ pub fn for_each_word(text: &[u8], each: impl FnMut(&[u8])) {
 /// The word count as a job, and where its totals can be read while it runs and afterwards.
 #[must_use]
 pub fn word_count(inputs: Inputs, options: &WordCountOptions) -> (JobBuilder, Totals) {
+    let mut job = JobBuilder::new(JOB_NAME, options.max_parallelism);
+    let lines = line_options(options);
+    let source = job.source("lines", options.parallelism, move |info| {
+        LineSource::new(inputs.clone(), lines, info.index, info.parallelism)
+    });
+    let totals = count_words(source, options);
+    (job, totals)
+}
+
+/// The same of all files of a folder, which is listed again every `period`: those that come later are counted as they come,
+/// and the job ends when somebody stops it. See [`folder_source`](crate::folder_source) for when a file may appear.
+#[must_use]
+pub fn word_count_of_folder<F: Folder>(
+    folder: F,
+    period: Millis,
+    options: &WordCountOptions,
+) -> (JobBuilder, Totals) {
+    let mut job = JobBuilder::new(JOB_NAME, options.max_parallelism);
+    let lines = line_options(options);
+    let coordinator = FolderCoordinator::new(folder.clone(), Some(period));
+    let source = job.coordinated_source("folder", options.parallelism, coordinator, move |_| {
+        FolderSource::new(folder.clone(), lines)
+    });
+    let totals = count_words(source, options);
+    (job, totals)
+}
+
+/// Every word count has this name, and with it a folder for its checkpoints.
+const JOB_NAME: &str = "wordcount";
+
+/// A word is a key; longer ones than a key may be are refused where they are read, with their place.
+fn line_options(options: &WordCountOptions) -> LineOptions {
+    LineOptions { cut_long_lines_at: Some(is_space), line_len_max: KEY_LEN_MAX as u64, ..options.lines }
+}
+
+/// Counts the words of lines.
+fn count_words(lines: Stream<'_, [u8]>, options: &WordCountOptions) -> Totals {
     let WordCountOptions { parallelism, emit, parts, .. } = *options;
     let output = options.output.clone();
-    // A word is a key; longer ones than a key may be are refused where they are read, with their place.
-    let lines =
-        LineOptions { cut_long_lines_at: Some(is_space), line_len_max: KEY_LEN_MAX as u64, ..options.lines };
     // The state of one sink is not the other's: a job cannot be taken up with the other kind of output.
     let sink = match emit {
         Emit::Final => "output",
@@ -100,19 +136,14 @@ pub fn word_count(inputs: Inputs, options: &WordCountOptions) -> (JobBuilder, To
     };
     let totals = Totals::new(parallelism);
     let slots = totals.clone();
-    let mut job = JobBuilder::new("wordcount", options.max_parallelism);
-    let words = job
-        .source("lines", parallelism, move |info| {
-            LineSource::new(inputs.clone(), lines, info.index, info.parallelism)
-        })
-        .flat_map("words", |line: &[u8], out: &mut Output<'_, [u8]>| {
-            for_each_word(line, |word| out.emit(word));
-        });
+    let words = lines.flat_map("words", |line: &[u8], out: &mut Output<'_, [u8]>| {
+        for_each_word(line, |word| out.emit(word));
+    });
     pre_aggregate(words, options)
         .key_by::<Bytes, _>(counted::word)
         .process("counts", parallelism, move |info| Count::new(emit, slots.slot(info.index)))
         .sink(sink, move |info| FileSink::new(output.clone(), info, parts));
-    (job, totals)
+    totals
 }
 
 /// Counts words before they travel, if that is wanted and nobody wants to see each of them.

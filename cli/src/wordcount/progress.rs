@@ -1,4 +1,4 @@
-//! The bar on a terminal: bytes, words per second, the last checkpoint.
+//! The bar on a terminal: bytes, words per second, the last checkpoint. Without a bar where nobody knows how much there is.
 
 use std::time::Duration;
 
@@ -13,14 +13,17 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar over `total` bytes.
-    pub(crate) fn new(total: u64, is_shown: bool) -> Self {
+    /// A bar over `total` bytes, if that is known.
+    pub(crate) fn new(total: Option<u64>, is_shown: bool) -> Self {
         if !is_shown {
             return Self { bar: ProgressBar::hidden(), words_before: None };
         }
-        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self { bar: ProgressBar::new(total).with_style(style), words_before: None }
+        let (bar, template) = match total {
+            Some(total) => (ProgressBar::new(total), "{bar:30} {bytes}/{total_bytes}  {msg}"),
+            None => (ProgressBar::new_spinner(), "{spinner} {bytes}  {msg}"),
+        };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self { bar: bar.with_style(style), words_before: None }
     }
 
     /// An attempt begins, behind `start` bytes that earlier ones had read.

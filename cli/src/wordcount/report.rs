@@ -21,7 +21,8 @@ pub(crate) struct Outcome {
     pub(crate) words: u64,
     pub(crate) distinct: u64,
     pub(crate) elapsed: Duration,
-    pub(crate) bytes_replayed: u64,
+    /// None where a folder was watched.
+    pub(crate) bytes_replayed: Option<u64>,
     pub(crate) storage: &'static str,
     pub(crate) parts: PathBuf,
     /// The folder of the savepoint with which the job was stopped.
@@ -89,7 +90,7 @@ impl Outcome {
             ("words", format!("{} ({} distinct)", self.words, self.distinct)),
             ("seconds", format!("{:.2}", self.elapsed.as_secs_f64())),
             ("read", format!("{} ({}/s)", output::bytes(report.bytes_read), output::bytes(rate))),
-            ("  of it again", output::bytes(self.bytes_replayed)),
+            ("  of it again", self.bytes_replayed.map_or_else(|| "unknown".to_owned(), output::bytes)),
             (
                 "resumed from",
                 report.resumed_from.map_or_else(|| "nothing".to_owned(), |id| format!("checkpoint {id}")),

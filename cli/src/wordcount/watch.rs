@@ -15,14 +15,15 @@ use crate::output;
 pub(super) struct Watch<'a> {
     args: &'a WordcountArgs,
     bar: Bar,
-    furthest: Furthest,
+    /// Where positions in the input tell how much of it has been read.
+    furthest: Option<Furthest>,
     /// Completed in the attempts before this one.
     checkpoints_before: u64,
     has_started: bool,
 }
 
 impl<'a> Watch<'a> {
-    pub(super) const fn new(args: &'a WordcountArgs, bar: Bar, furthest: Furthest) -> Self {
+    pub(super) const fn new(args: &'a WordcountArgs, bar: Bar, furthest: Option<Furthest>) -> Self {
         Self { args, bar, furthest, checkpoints_before: 0, has_started: false }
     }
 
@@ -40,15 +41,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Nothing follows. Gives the bytes that were read again.
-    pub(super) fn end(&self) -> u64 {
+    /// Nothing follows. Gives the bytes that were read again, where that is known.
+    pub(super) fn end(&self) -> Option<u64> {
         self.bar.end();
-        self.furthest.replayed()
+        self.furthest.as_ref().map(Furthest::replayed)
     }
 
     fn started(&mut self, job: &AssembledJob) {
         let start = job.observer().progress().bytes_restored;
-        self.furthest.start_at(start);
+        self.furthest.iter_mut().for_each(|furthest| furthest.start_at(start));
         self.bar.start_at(start);
         for passed in &job.passed_over {
             output::note(&format!(
@@ -60,8 +61,9 @@ impl<'a> Watch<'a> {
             output::note("no checkpoint is sound: starting from the beginning");
         }
         if let Some(id) = job.resumed_from {
-            let start = output::bytes(start);
-            output::note(&format!("going on from checkpoint {id}, behind {start} of the input"));
+            let behind =
+                self.furthest.is_some().then(|| format!(", behind {} of the input", output::bytes(start)));
+            output::note(&format!("going on from checkpoint {id}{}", behind.unwrap_or_default()));
         }
         // Who started this process asks how that began.
         if self.args.events && !std::mem::replace(&mut self.has_started, true) {
@@ -75,7 +77,7 @@ impl<'a> Watch<'a> {
     fn running(&mut self, job: &AssembledJob, words: u64) {
         let progress = job.observer().progress();
         let position = progress.bytes_restored + progress.bytes_read;
-        self.furthest.note(position);
+        self.furthest.iter_mut().for_each(|furthest| furthest.note(position));
         self.bar.show(position, &progress, words);
         if self.args.events {
             output::json(&json!({

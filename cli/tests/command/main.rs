@@ -20,4 +20,5 @@ mod report;
 mod stop;
 mod support;
 mod verify;
+mod watch;
 mod words;
