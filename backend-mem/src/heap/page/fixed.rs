@@ -182,9 +182,24 @@ impl<'a, 'f> SlotPage<'a, 'f> {
     pub(in super::super) fn first_misplaced(
         &self,
         hasher: &Hasher,
-        (prefix, depth): (u64, u32),
+        place: (u64, u32),
     ) -> Option<(usize, u64, Option<usize>)> {
-        let (slots, key_width) = (self.fixed.slots(), self.fixed.key_width());
+        match self.fixed.key_width() {
+            // The most usual width gets a loop of its own, whose hash has no branch.
+            8 => self.misplaced(place, |slot| hasher.of(self.key(slot, 8))),
+            width => self.misplaced(place, |slot| hasher.of(self.key(slot, width))),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    #[expect(clippy::inline_always, reason = "once for each way to hash")]
+    #[inline(always)]
+    fn misplaced(
+        &self,
+        (prefix, depth): (u64, u32),
+        hash_of: impl Fn(usize) -> u64,
+    ) -> Option<(usize, u64, Option<usize>)> {
+        let slots = self.fixed.slots();
         for first in (0..slots).step_by(GROUP_LEN) {
             let tags = self.tags(first);
             let mut used = !tags.empty() & (u16::MAX >> GROUP_LEN.saturating_sub(slots - first).min(15));
@@ -192,14 +207,17 @@ impl<'a, 'f> SlotPage<'a, 'f> {
                 let slot = first + used.trailing_zeros() as usize;
                 let own = used & used.wrapping_neg();
                 used ^= own;
-                let key = self.key(slot, key_width);
-                let hash = hasher.of(key);
+                let hash = hash_of(slot);
                 // Nearly all lie where the search begins, and their fingerprint is the only one of its kind there.
                 let is_first = home(hash, slots) & !(GROUP_LEN - 1) == first;
                 let is_alone = is_first && tags.equal(fingerprint(hash)) == own;
                 let is_own = (hash ^ prefix).leading_zeros() >= depth;
-                if !is_own || !is_alone && self.slot_of(hash, key) != Some(slot) {
-                    return Some((slot, hash, self.slot_of(hash, key)));
+                if is_own && is_alone {
+                    continue;
+                }
+                let found = self.slot_of(hash, self.key(slot, self.fixed.key_width()));
+                if !is_own || found != Some(slot) {
+                    return Some((slot, hash, found));
                 }
             }
         }

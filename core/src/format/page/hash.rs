@@ -133,7 +133,7 @@ impl<'a> HashPage<'a> {
         for (tag, at) in padding.iter().zip(TAGS_OFFSET.saturating_add(slots)..) {
             expect_eq("padding tag", at, u64::from(TAG_PADDING), u64::from(*tag))?;
         }
-        let used = tags.iter().filter(|tag| **tag & TAG_MASK != TAG_EMPTY).count() as u64;
+        let used: u64 = tags.chunks(usize::from(u8::MAX)).map(used_of).sum();
         expect_eq("slots in use", 6, used, u64::from(self.header.n_used.get()))
     }
 
@@ -200,6 +200,12 @@ impl<'a> HashPage<'a> {
         }
         Ok(Record { slot, fingerprint: tag & TAG_MASK, dirty: tag & TAG_DIRTY != 0, key, value })
     }
+}
+
+/// Slots in use among 255 at most, so that they can be counted in bytes, many at once.
+fn used_of(tags: &[u8]) -> u64 {
+    let count = |used: u8, tag: &u8| used.wrapping_add(u8::from(tag & TAG_MASK != TAG_EMPTY));
+    tags.iter().fold(0, count).into()
 }
 
 /// The tags of so many slots, and what stands behind them; the slots end at `end`.
