@@ -95,8 +95,12 @@ impl JobBuilder {
     ) -> Stream<'_, S::Out> {
         let vertex = OpenVertex { is_source: true, ..OpenVertex::new(name.into(), parallelism) };
         let name = vertex.name().to_owned();
-        let build: Build<S::Out> =
-            Box::new(move |info, next| Box::new(SourceHead::new(name.clone(), make(info), next)));
+        let signals = vertex.signals.clone();
+        let build: Build<S::Out> = Box::new(move |info, next| {
+            let mut source = make(info);
+            source.set_waker(signals[usize::from(info.index)].waker());
+            Box::new(SourceHead::new(name.clone(), source, next))
+        });
         Stream::new(self, vertex, build)
     }
 

@@ -15,6 +15,12 @@ pub trait Source: Send + 'static {
     /// What it reads.
     type Out: Record + ?Sized;
 
+    /// Gives the waker of its task, before anything else. A source that has been [`SourceStatus::Idle`] wakes its task when there
+    /// is something again: a thread that hears from a socket does, or one that knows the time.
+    fn set_waker(&mut self, waker: Waker) {
+        drop(waker);
+    }
+
     /// Takes over its share of a checkpoint before the first read: the partitions that some subtasks gave in
     /// [`Source::snapshot`], spread over the subtasks of now (rule R12). Called once after a restore, with an
     /// empty list where there are more subtasks than partitions; not called on a fresh start.
@@ -65,7 +71,7 @@ pub trait Source: Send + 'static {
 pub enum SourceStatus {
     /// Call again.
     More,
-    /// Nothing is there for now: call again after an event.
+    /// Nothing is there for now: call again after an event or a wake-up ([`Source::set_waker`]). It may be called before, too.
     Idle,
     /// Everything is read.
     Ended,

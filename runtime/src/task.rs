@@ -6,7 +6,7 @@ use std::task::Waker;
 use slackwater_core::gate::{ChannelSet, Gate, GateEvent, GateOptions};
 use slackwater_core::ids::{Barrier, TaskIndex};
 use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions};
-use slackwater_core::time::Now;
+use slackwater_core::time::{Millis, Now};
 
 use crate::actor::{Actor, Mailbox, Parked, ParkedOn, Signal, Step};
 use crate::chain::Cx;
@@ -21,6 +21,7 @@ mod barriers;
 mod capture;
 mod ending;
 mod events;
+mod flushing;
 mod input;
 mod loading;
 mod orders;
@@ -30,6 +31,7 @@ mod prepare;
 mod tests;
 
 use capture::Capture;
+use flushing::Flushing;
 pub(crate) use loading::Loading;
 use parts::Parts;
 
@@ -57,6 +59,8 @@ pub(crate) struct TaskParts {
     pub(crate) loading: Option<Loading>,
     /// How it treats its channels.
     pub(crate) gate: GateOptions,
+    /// How long a record may wait for its batch to fill up.
+    pub(crate) buffer_timeout: Millis,
     /// Whom its source asks, if there is somebody.
     pub(crate) operator_coordinator: Option<ToCoordinator>,
 }
@@ -90,6 +94,7 @@ pub(crate) struct Task {
     /// Barriers of checkpoints that the coordinator has triggered here and that have not been begun.
     triggers: VecDeque<Barrier>,
     bytes_seen: u64,
+    flushing: Flushing,
     /// What of its state has yet to come.
     loading: Option<Loading>,
     operator_coordinator: Option<ToCoordinator>,
@@ -164,6 +169,7 @@ impl Task {
             is_suspended: false,
             triggers: VecDeque::new(),
             bytes_seen: 0,
+            flushing: Flushing::new(parts.buffer_timeout),
             loading: parts.loading,
             operator_coordinator: parts.operator_coordinator,
         })
@@ -187,9 +193,12 @@ impl Task {
         self.pass_requests()?;
         let did_something = started || got_mail || did_orders || flowed == Some(Flowed::On);
         if did_something {
+            if self.flushing.is_due(self.cx.now.monotonic) {
+                self.flush();
+            }
             return Ok(Step::Progress);
         }
-        self.head.chain().flush();
+        self.flush();
         if flowed == Some(Flowed::NoRoom) && !self.cx.has_memory() {
             // The heap has asked its snapshots for what it needs; the writer answers by a wake-up.
             self.writer.wake();
@@ -201,6 +210,11 @@ impl Task {
         };
         let deadline = self.operator_deadline().into_iter().chain(self.barrier_deadline()).min();
         Ok(Step::Parked(Parked { deadline, on }))
+    }
+
+    fn flush(&mut self) {
+        self.head.chain().flush();
+        self.flushing.flushed(self.cx.now.monotonic);
     }
 
     fn start(&mut self) -> Result<bool, JobError> {

@@ -346,6 +346,7 @@ impl Wiring {
                 is_drained: subtask.is_drained,
                 loading: subtask.loading,
                 gate: options.gate(),
+                buffer_timeout: options.buffer_timeout,
                 operator_coordinator: self.participants.of_task(index),
             })?;
             actors.push(Box::new(Guarded::new(task, self.shared.clone())));

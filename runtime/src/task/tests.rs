@@ -85,6 +85,7 @@ fn idle(
         is_drained: false,
         loading: None,
         gate: GateOptions::ALIGNED,
+        buffer_timeout: Millis(100),
         operator_coordinator: None,
     });
     (task.unwrap(), coordinator)

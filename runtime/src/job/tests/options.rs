@@ -27,6 +27,7 @@ fn table() -> Vec<Row> {
         mode,
         unaligned,
         aligned_checkpoint_timeout,
+        buffer_timeout,
         tolerable_failed_checkpoints,
         restart,
         num_retained,
@@ -54,6 +55,7 @@ fn table() -> Vec<Row> {
             "execution.checkpointing.aligned-checkpoint-timeout",
             aligned_checkpoint_timeout == Millis(0),
         ),
+        ("buffer_timeout", "execution.buffer-timeout.interval", buffer_timeout == Millis(100)),
         (
             "tolerable_failed_checkpoints",
             "execution.checkpointing.tolerable-failed-checkpoints",
@@ -104,9 +106,16 @@ fn options_that_mean_the_same_as_a_key_of_flink_have_its_name() {
         name.trim_end_matches(".enabled").replace('-', "_") != *option
     });
     let by_another_name: Vec<&str> = by_another_name.map(|(option, ..)| option).collect();
-    // Folders of jobs lie in it; stopping is no cancellation there; two options of Flink in one; its flag has this name;
+    // Folders of jobs lie in it; another flag there has the name alone; stopping is no cancellation there; two options of Flink in one; its flag has this name;
     // it has one compression.
-    let expected =
-        ["folder", "restart", "on_cancellation", "restore_from", "allow_non_restored_state", "compression"];
+    let expected = [
+        "folder",
+        "buffer_timeout",
+        "restart",
+        "on_cancellation",
+        "restore_from",
+        "allow_non_restored_state",
+        "compression",
+    ];
     assert_eq!(by_another_name, expected);
 }
