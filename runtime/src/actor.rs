@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
@@ -77,17 +78,35 @@ pub(crate) struct Signal {
     driver: Arc<DriverWaker>,
 }
 
-/// The waker of whoever drives the actor now.
 #[derive(Default)]
-struct DriverWaker(Mutex<Option<Waker>>);
+struct DriverWaker {
+    /// Of whoever drives the actor now.
+    waker: Mutex<Option<Waker>>,
+    /// The actor rests until there is room in a queue behind it.
+    wants_room: AtomicBool,
+}
 
 impl Signal {
     pub(crate) fn set(&self, waker: Waker) {
-        *lock(&self.driver.0) = Some(waker);
+        *lock(&self.driver.waker) = Some(waker);
     }
 
     pub(crate) fn wake(&self) {
         self.driver.wake_by_ref();
+    }
+
+    /// From now on whoever makes room wakes this actor. True if it was not so before: then look once more before you rest, for
+    /// who made room a moment ago has not.
+    pub(crate) fn want_room(&self) -> bool {
+        !self.driver.wants_room.swap(true, Ordering::AcqRel)
+    }
+
+    /// Wakes the actor if it wants room; call this when there is more. Of two exchanges one comes first: either this one sees
+    /// that room is wanted, or the actor sees the room when it looks once more.
+    pub(crate) fn made_room(&self) {
+        if self.driver.wants_room.swap(false, Ordering::AcqRel) {
+            self.wake();
+        }
     }
 
     /// Wakes the actor whoever drives it; for those who know no signals.
@@ -102,7 +121,7 @@ impl Wake for DriverWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(waker) = &*lock(&self.0) {
+        if let Some(waker) = &*lock(&self.waker) {
             waker.wake_by_ref();
         }
     }

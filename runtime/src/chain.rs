@@ -95,8 +95,8 @@ pub(crate) trait ChainOps: Send {
     /// Tries again what stood in the way of room, and lets the sink go on.
     fn make_room(&mut self, cx: &mut Cx);
 
-    /// Sends half-filled batches as far as there is room.
-    fn flush(&mut self);
+    /// Sends half-filled batches as far as there is room. True if nothing is left.
+    fn flush(&mut self) -> bool;
 
     /// Sends a mark on every output, behind all records. False: call again when there is more room.
     fn send(&mut self, mark: Mark) -> bool;
@@ -201,8 +201,8 @@ macro_rules! pass_on {
         fn make_room(&mut self, cx: &mut Cx) {
             self.next.make_room(cx);
         }
-        fn flush(&mut self) {
-            self.next.flush();
+        fn flush(&mut self) -> bool {
+            self.next.flush()
         }
         fn send(&mut self, mark: crate::channel::Mark) -> bool {
             self.next.send(mark)

@@ -177,11 +177,13 @@ impl<R: Record + ?Sized, P: Partition<R>> ChainOps for Exchange<R, P> {
         self.push_full();
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
+        let mut is_done = true;
         for output in self.outputs.iter_mut().filter(|output| !output.growing.is_empty()) {
-            output.push();
+            is_done &= output.push();
         }
         self.push_full();
+        is_done
     }
 
     fn send(&mut self, mark: Mark) -> bool {

@@ -198,7 +198,10 @@ impl Task {
             }
             return Ok(Step::Progress);
         }
-        self.flush();
+        let is_flushed = self.flush();
+        if (waits_for_room || flowed == Some(Flowed::NoRoom) || !is_flushed) && self.signal.want_room() {
+            return Ok(Step::Progress);
+        }
         if flowed == Some(Flowed::NoRoom) && !self.cx.has_memory() {
             // The heap has asked its snapshots for what it needs; the writer answers by a wake-up.
             self.writer.wake();
@@ -212,9 +215,9 @@ impl Task {
         Ok(Step::Parked(Parked { deadline, on }))
     }
 
-    fn flush(&mut self) {
-        self.head.chain().flush();
+    fn flush(&mut self) -> bool {
         self.flushing.flushed(self.cx.now.monotonic);
+        self.head.chain().flush()
     }
 
     fn start(&mut self) -> Result<bool, JobError> {

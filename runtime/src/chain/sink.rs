@@ -65,7 +65,9 @@ impl<S: Sink> ChainOps for SinkStage<S> {
         }
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        true
+    }
 
     fn send(&mut self, _mark: Mark) -> bool {
         true

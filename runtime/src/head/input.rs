@@ -102,7 +102,7 @@ impl<R: Record + ?Sized> InputHead<R> {
         }
         let at = channel.receiver.consumer.position();
         let item = channel.receiver.consumer.pop()?;
-        channel.receiver.sender.wake();
+        channel.receiver.sender.made_room();
         Some(match item {
             Item::Mark(mark) => Poll::Marked(ChannelIndex(index), mark, at),
             Item::Records(batch) => {

@@ -39,7 +39,9 @@ impl ChainOps for Idle {
 
     fn make_room(&mut self, _cx: &mut Cx) {}
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        true
+    }
 
     fn send(&mut self, mark: Mark) -> bool {
         let is_barrier = matches!(mark, Mark::Barrier(_));
