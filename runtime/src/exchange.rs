@@ -76,6 +76,9 @@ struct Outgoing<R: Record + ?Sized> {
     is_beyond: bool,
     /// The last barrier that lies in the queue and may overtake, and its place.
     barrier: Option<(Barrier, Position)>,
+    /// What was in flight and goes behind the first new records.
+    #[cfg(feature = "mutants")]
+    late: R::Batch,
 }
 
 impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
@@ -86,6 +89,8 @@ impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
             is_marked: false,
             is_beyond: false,
             barrier: None,
+            #[cfg(feature = "mutants")]
+            late: R::Batch::default(),
         });
         Self { outputs: outputs.collect(), partition, is_full: false, edge, has_ended: false }
     }
@@ -107,6 +112,8 @@ impl<R: Record + ?Sized> Outgoing<R> {
         if !self.sender.producer.has_room() {
             return false;
         }
+        #[cfg(feature = "mutants")]
+        self.send_late();
         let batch = std::mem::take(&mut self.growing);
         let pushed = self.sender.producer.try_push(Item::Records(batch));
         self.after(pushed)
@@ -114,6 +121,8 @@ impl<R: Record + ?Sized> Outgoing<R> {
 
     /// Pushes the growing batch, into the reserved slot if need be.
     fn push_rest(&mut self) -> bool {
+        #[cfg(feature = "mutants")]
+        self.send_late();
         if self.growing.is_empty() {
             return true;
         }

@@ -125,6 +125,8 @@ pub mod job;
 pub mod keyed;
 pub mod line_source;
 mod mail;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 pub mod operator;
 pub mod operator_coordinator;
 pub mod output;

@@ -7,6 +7,8 @@ use slackwater_core::assign::{AssignError, ChannelMapping, OldSubtasks, Rescalin
 use slackwater_core::key_group::MaxParallelism;
 use slackwater_mem::in_flight::InFlight;
 
+#[cfg(feature = "mutants")]
+use super::Outgoing;
 use super::{BATCH_TARGET, Exchange, Partition};
 use crate::channel::{BOUND, Item};
 use crate::checkpoint::RestoredStates;
@@ -34,6 +36,11 @@ impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
         let Some(captured) = self.captured(states, info)? else { return Ok(()) };
         for index in 0..self.outputs.len() {
             let batches = self.batches_of(&captured, index)?;
+            #[cfg(feature = "mutants")]
+            if crate::mutants::replays_late() {
+                self.outputs[index].late = joined::<R>(&batches.0);
+                continue;
+            }
             for batch in batches.0 {
                 let pushed = self.outputs[index].sender.producer.try_push(Item::Records(batch));
                 pushed.map_err(|full| self.failed(&full))?;
@@ -125,6 +132,24 @@ impl<B> Batches<B> {
             last.push(record);
         }
     }
+}
+
+#[cfg(feature = "mutants")]
+impl<R: Record + ?Sized> Outgoing<R> {
+    /// The bug: what was in flight comes behind new records.
+    pub(super) fn send_late(&mut self) {
+        let late = std::mem::take(&mut self.late);
+        (0..late.len()).filter_map(|index| late.get(index)).for_each(|record| self.growing.push(record));
+    }
+}
+
+#[cfg(feature = "mutants")]
+fn joined<R: Record + ?Sized>(batches: &[R::Batch]) -> R::Batch {
+    let mut joined = R::Batch::default();
+    for batch in batches {
+        (0..batch.len()).filter_map(|index| batch.get(index)).for_each(|record| joined.push(record));
+    }
+    joined
 }
 
 fn count(len: usize) -> u32 {

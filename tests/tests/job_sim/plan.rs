@@ -29,6 +29,8 @@ pub(crate) enum Mutant {
     CommitBeforeComplete,
     /// The last record of a batch is not captured.
     CaptureOneShort,
+    /// What was in flight at the restored checkpoint is sent behind the first new records.
+    ReplayLate,
     /// A source's position is that behind the next record.
     PositionAhead,
     /// A sink does not commit again what the restored checkpoint lists.
@@ -36,13 +38,14 @@ pub(crate) enum Mutant {
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::NoFlushBeforeBarrier,
         Self::NoFlushBeforePreCommit,
         Self::AcknowledgeBeforeSync,
         Self::CompleteBeforeRename,
         Self::CommitBeforeComplete,
         Self::CaptureOneShort,
+        Self::ReplayLate,
         Self::PositionAhead,
         Self::RecoveredIgnored,
     ];

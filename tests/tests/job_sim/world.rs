@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slackwater::actor::Actor;
+use slackwater::mutants::replaying_late;
 use slackwater::savepoint::{RestoreFrom, RestoreMode};
 use slackwater::{AssembledJob, CheckpointingMode, Compression, Job, JobError, JobOptions};
 use slackwater_core::durable::Disk;
@@ -178,8 +179,9 @@ impl World {
         let disks =
             Disks { disk: self.disk.clone(), weather: self.weather.clone(), mutant: self.plan.mutant };
         let now = Now { monotonic: Millis(0), wall: Millis(self.starts * 1_000_000) };
-        let assembled =
-            catch_unwind(AssertUnwindSafe(|| disks.over(Assemble { builder, now, options: &options })));
+        let assembled = catch_unwind(AssertUnwindSafe(|| {
+            disks.over(Assemble { builder, now, options: &options, mutant: self.plan.mutant })
+        }));
         let assembled = match assembled {
             Ok(assembled) => assembled,
             Err(panic) if panic.is::<PlannedPanic>() => Err(JobError::Stopped),
@@ -367,6 +369,7 @@ struct Assemble<'a> {
     builder: slackwater::JobBuilder,
     now: Now,
     options: &'a JobOptions,
+    mutant: Option<Mutant>,
 }
 
 impl OverDisk for Assemble<'_> {
@@ -376,6 +379,7 @@ impl OverDisk for Assemble<'_> {
     where
         D: Disk<Frozen = slackwater_mem::FrozenRun, Block: Send> + Send + 'static,
     {
-        Job::assemble(self.builder, disk, self.now, self.options)
+        let assemble = || Job::assemble(self.builder, disk, self.now, self.options);
+        if self.mutant == Some(Mutant::ReplayLate) { replaying_late(assemble) } else { assemble() }
     }
 }
