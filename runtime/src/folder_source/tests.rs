@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use slackwater_core::ids::CheckpointId;
@@ -14,10 +14,12 @@ use crate::file_sink::{FileSink, FileSinkOptions};
 use crate::files::BlockingFiles;
 use crate::graph::JobBuilder;
 use crate::inputs::{InputError, Inputs};
-use crate::job::{AssembledJob, Job, JobOptions};
+use crate::job::{AssembledJob, Job, JobOptions, Report};
 use crate::line_source::LineOptions;
 use crate::operator::OperatorError;
 use crate::operator_coordinator::{OperatorCoordinator, Subtasks};
+use crate::savepoint::{RestoreFrom, RestoreMode};
+use crate::stop::StopMode;
 
 /// A folder in memory; clones are the same one.
 #[derive(Clone, Debug, Default)]
@@ -50,13 +52,14 @@ struct Run {
     parallelism: u16,
     period: Option<Millis>,
     attempt: u64,
+    restore_from: Option<RestoreFrom>,
 }
 
 impl Run {
     fn new(files: u64, period: Option<Millis>) -> Self {
         let folder = Virtual::default();
         (0..files).for_each(|file| folder.add(file, 10 + file * 7));
-        Self { disk: Disk::new(), folder, parallelism: 2, period, attempt: 0 }
+        Self { disk: Disk::new(), folder, parallelism: 2, period, attempt: 0, restore_from: None }
     }
 
     fn assemble(&mut self) -> Result<AssembledJob, JobError> {
@@ -70,7 +73,11 @@ impl Run {
         })
         .rebalance("spread", 2)
         .sink("output", move |info| FileSink::new("out", info, parts));
-        let options = JobOptions { interval: Some(Millis(20)), ..JobOptions::new(self.attempt) };
+        let options = JobOptions {
+            interval: Some(Millis(20)),
+            restore_from: self.restore_from.clone(),
+            ..JobOptions::new(self.attempt)
+        };
         Job::assemble(job, self.disk.clone(), Now::default(), &options)
     }
 
@@ -149,6 +156,61 @@ fn files_that_appear_while_the_job_runs_are_read_and_survive_its_death() {
         assert!(!ended && job.report().is_ok(), "it goes on for ever");
     }
     assert_eq!(run.output(), run.expected());
+}
+
+/// Starts the job and stops it after some rounds with a savepoint.
+fn stop(run: &mut Run, rounds: u64, mode: StopMode) -> (CheckpointId, Report) {
+    let mut job = run.assemble().unwrap();
+    let (controller, mut stop) = (job.controller(), None);
+    let ended = drive(&mut job.take_actors(), 1000, |round| {
+        if round == rounds {
+            stop = Some(controller.stop("saved", mode));
+        }
+    });
+    assert!(ended, "it stops");
+    let report = job.report().unwrap();
+    assert_eq!(report.stopped_with, stop.unwrap().result().unwrap().ok());
+    (report.stopped_with.unwrap(), report)
+}
+
+#[test]
+fn x27_a_suspended_job_goes_on_in_every_file_where_it_was() {
+    for (rounds, parallelism) in [(1, 2), (12, 1), (25, 3), (60, 2)] {
+        for mode in [RestoreMode::NoClaim, RestoreMode::Claim] {
+            // It watches for ever, and is told to stop.
+            let mut run = Run::new(12, Some(Millis(5)));
+            let (id, report) = stop(&mut run, rounds, StopMode::Suspend);
+            assert_eq!(run.output().len() as u64, report.source_records, "all that was read, after {rounds}");
+            run.folder.add(20, 40);
+            (run.period, run.parallelism) = (None, parallelism);
+            run.restore_from = Some(RestoreFrom { folder: "saved".to_owned(), mode });
+            let mut job = run.assemble().unwrap();
+            assert_eq!(job.resumed_from, Some(id));
+            assert!(drive(&mut job.take_actors(), 1000, |_| ()));
+            let read = report.source_records + job.report().unwrap().source_records;
+            assert_eq!(run.output(), run.expected(), "after {rounds}");
+            assert_eq!(read, run.expected().len() as u64);
+        }
+    }
+}
+
+#[test]
+fn x27_a_drained_job_has_read_the_first_lines_of_its_files_and_has_finished() {
+    for rounds in [1, 12, 25, 60] {
+        let mut run = Run::new(12, Some(Millis(5)));
+        let (id, report) = stop(&mut run, rounds, StopMode::Drain);
+        let shown = run.output();
+        assert_eq!(shown.len() as u64, report.source_records);
+        for file in 0..12 {
+            let of_file = shown.iter().filter(|line| line.starts_with(&format!("{file}.")));
+            let first = (0..of_file.clone().count()).map(|line| format!("{file}.{line}"));
+            let (of_file, first): (BTreeSet<_>, BTreeSet<_>) = (of_file.cloned().collect(), first.collect());
+            assert_eq!(of_file, first, "after {rounds}");
+        }
+        run.restore_from = Some(RestoreFrom { folder: "saved".to_owned(), mode: RestoreMode::NoClaim });
+        assert_eq!(run.assemble().unwrap_err(), JobError::AlreadyFinished { checkpoint: id });
+        assert_eq!(run.output(), shown);
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ use crate::actor::lock;
 use crate::chain::ChainOps;
 use crate::checkpoint::InlineState;
 
+mod overtaken;
+
 /// An idle source whose sink is sealed when the test says so.
 struct Idle {
     is_sealed: Arc<AtomicBool>,
