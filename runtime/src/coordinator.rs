@@ -367,7 +367,7 @@ impl CoordinatorActor {
                 self.participants.ask_coordinators(id, &coordinators);
             }
             CoordinatorAction::TriggerHooks { id, triggered_at, hooks } => {
-                self.participants.trigger_hooks((id, triggered_at), &hooks, &self.mail);
+                self.participants.trigger_hooks((id, triggered_at), &hooks, &self.mail)?;
             }
             CoordinatorAction::PersistManifest { id, .. } => self.persist_manifest(id)?,
             CoordinatorAction::AddToStore(id) => self.store(now, id)?,
@@ -498,7 +498,7 @@ impl Actor for CoordinatorActor {
             Step::Finished
         });
         if step == Step::Finished {
-            self.participants.close();
+            self.participants.close().into_iter().for_each(|note| self.shared.note(note));
         }
         step
     }

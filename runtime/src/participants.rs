@@ -9,8 +9,10 @@ use slackwater_core::time::Millis;
 
 use crate::actor::Mailbox;
 use crate::checkpoint::{ParticipantKind, ParticipantPart};
+use crate::error::JobError;
 use crate::hook::{HookAnswer, NamedHook};
 use crate::mail::{CoordinatorMail, OperatorCoordinatorMail};
+use crate::panics;
 
 /// Coordinators of operators and hooks, each known by its index, and what they have given.
 #[derive(Default)]
@@ -48,17 +50,22 @@ impl Participants {
     }
 
     /// Calls hooks; each answers to the coordinator (rule P32).
+    ///
+    /// # Errors
+    /// One has panicked.
     pub(crate) fn trigger_hooks(
         &mut self,
         (id, triggered_at): (CheckpointId, Millis),
         hooks: &ParticipantSet,
         coordinator: &Mailbox<CoordinatorMail>,
-    ) {
+    ) -> Result<(), JobError> {
         for index in hooks.iter() {
-            if let Some(named) = self.hooks.get_mut(usize::from(index)) {
-                named.hook.trigger(id, triggered_at, HookAnswer::new(id, index, coordinator.clone()));
-            }
+            let Some(NamedHook { name, hook }) = self.hooks.get_mut(usize::from(index)) else { continue };
+            let answer = HookAnswer::new(id, index, coordinator.clone());
+            panics::catch(|| hook.trigger(id, triggered_at, answer))
+                .map_err(|message| JobError::Panicked { task: format!("{name} hook"), message })?;
         }
+        Ok(())
     }
 
     /// Tells the coordinators what became of a checkpoint.
@@ -131,10 +138,16 @@ impl Participants {
         self.is_noted = false;
     }
 
-    /// The job has ended: no hook is called again (rule T14).
-    pub(crate) fn close(&mut self) {
-        if !std::mem::replace(&mut self.is_closed, true) {
-            self.hooks.iter_mut().for_each(|named| named.hook.close());
+    /// The job has ended: no hook is called again (rule T14). Each is closed, whatever happens to others; sentences about
+    /// those that have panicked.
+    pub(crate) fn close(&mut self) -> Vec<String> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Vec::new();
         }
+        let close = |NamedHook { name, hook }: &mut NamedHook| {
+            let panicked = panics::catch(|| hook.close()).err()?;
+            Some(format!("hook {name} panicked when it was closed: {panicked}"))
+        };
+        self.hooks.iter_mut().filter_map(close).collect()
     }
 }

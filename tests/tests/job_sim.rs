@@ -1,7 +1,7 @@
 //! Whole jobs of the real runtime in a simulation: random graphs of the real operators, heaps, writers and sinks, on a
 //! simulated disk, on virtual time, with actors in an order that a seed chooses. Processes die, the power goes, user
 //! code panics, the disk is full, slow or fails, checkpoints rot, savepoints are taken and started from, at any
-//! parallelism. What is committed in the end is what a run without failures commits.
+//! parallelism. Hooks and coordinators of sources take part in checkpoints, and have to be at the same cut. What is committed in the end is what a run without failures commits.
 //!
 //! `SLACKWATER_JOB_SIM_SEEDS=50000` tries more; `SLACKWATER_JOB_SIM_SEED=7` repeats one and says what happens.
 #![expect(clippy::print_stderr, reason = "a failing seed prints the command that repeats it")]
@@ -16,8 +16,12 @@ use std::thread;
 mod actors;
 #[path = "job_sim/coverage.rs"]
 mod coverage;
+#[path = "job_sim/cut.rs"]
+mod cut;
 #[path = "job_sim/disk.rs"]
 mod disk;
+#[path = "job_sim/folder.rs"]
+mod folder;
 #[path = "job_sim/graph.rs"]
 mod graph;
 #[path = "job_sim/hooks.rs"]
@@ -30,6 +34,8 @@ mod operators;
 mod oracle;
 #[path = "job_sim/plan.rs"]
 mod plan;
+#[path = "job_sim/process.rs"]
+mod process;
 #[path = "job_sim/record.rs"]
 mod record;
 #[path = "job_sim/run.rs"]
@@ -55,7 +61,7 @@ const FAILURES_SHOWN: usize = 10;
 const SEEDS_OF_MUTANT: u64 = 2_000;
 
 /// What must have happened at least once in a hundred seeds.
-const EXERCISED: [&str; 25] = [
+const EXERCISED: [&str; 34] = [
     "kills",
     "power cuts",
     "rescales",
@@ -64,7 +70,8 @@ const EXERCISED: [&str; 25] = [
     "starts from nothing",
     "starts with a savepoint",
     "starts that failed",
-    "restarts within the process",
+    "restarts by the supervisor",
+    "jobs that were given up",
     "panics of user code",
     "errors of user code",
     "full disks",
@@ -81,6 +88,14 @@ const EXERCISED: [&str; 25] = [
     "bundles that a barrier has opened",
     "bundles that time has opened",
     "restores of records in flight",
+    "answers of hooks at once",
+    "answers of hooks that came later",
+    "states of hooks at the same cut",
+    "checkpoints that hooks or coordinators have refused",
+    "requests to coordinators",
+    "restored coordinators",
+    "power cuts of jobs with hooks",
+    "power cuts of jobs with coordinators",
 ];
 
 fn number(variable: &str) -> Option<u64> {

@@ -15,6 +15,7 @@ use crate::operator::OperatorError;
 use crate::operator_coordinator::{
     OperatorCoordinator, OperatorCoordinatorActor, OperatorCoordinatorParts, ToCoordinator,
 };
+use crate::panics::call_operator;
 use crate::participants::Participants;
 use crate::shared::Shared;
 
@@ -83,7 +84,7 @@ pub(super) fn restore(
         if let Some(manifest) = manifest {
             let states = states(manifest, ParticipantKind::OperatorCoordinator);
             let state = states.iter().find(|part| part.name == vertex.name).map(|part| part.state.as_slice());
-            coordinator.restore(state).map_err(|error| failed(&vertex.name, "coordinator", &error))?;
+            call(&vertex.name, "coordinator", || coordinator.restore(state))?;
         }
         let signal = Signal::default();
         shared.watch(signal.clone());
@@ -97,15 +98,14 @@ pub(super) fn restore(
 fn restore_hooks(hooks: &mut [NamedHook], manifest: Option<&Manifest>) -> Result<(), JobError> {
     let Some(manifest) = manifest else {
         let mut hooks = hooks.iter_mut();
-        return hooks
-            .try_for_each(|named| named.hook.reset().map_err(|error| failed(&named.name, "hook", &error)));
+        return hooks.try_for_each(|named| call(&named.name, "hook", || named.hook.reset()));
     };
     let states = states(manifest, ParticipantKind::Hook);
     let order = registered(hooks)?.restore_order(&names(&states), false).map_err(invalid)?;
     for restore in order {
         let Some(named) = hooks.get_mut(usize::from(restore.hook)) else { continue };
         let state = restore.state.and_then(|index| states.get(index)).map(|part| part.state.as_slice());
-        named.hook.restore(manifest.id, state).map_err(|error| failed(&named.name, "hook", &error))?;
+        call(&named.name, "hook", || named.hook.restore(manifest.id, state))?;
     }
     Ok(())
 }
@@ -132,12 +132,9 @@ fn invalid(error: InvalidHooks) -> JobError {
     JobError::InvalidJob { what: error.to_string() }
 }
 
-fn failed(name: &str, what: &str, error: &OperatorError) -> JobError {
-    JobError::Operator {
-        task: format!("{name} {what}"),
-        operator: name.to_owned(),
-        message: error.to_string(),
-    }
+/// Calls a hook, or a coordinator of an operator.
+fn call(name: &str, what: &str, call: impl FnOnce() -> Result<(), OperatorError>) -> Result<(), JobError> {
+    call_operator(&format!("{name} {what}"), name, call)
 }
 
 impl JobParticipants {

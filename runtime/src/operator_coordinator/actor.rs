@@ -239,11 +239,7 @@ impl OperatorCoordinatorActor {
     }
 
     fn failed(&self, error: &OperatorError) -> JobError {
-        JobError::Operator {
-            task: self.name.clone(),
-            operator: self.parts.name.clone(),
-            message: error.to_string(),
-        }
+        JobError::operator(&self.name, &self.parts.name, error)
     }
 }
 

@@ -1,6 +1,5 @@
-//! Layers over the actors and the disk of a job: some dally, one may panic, and the disk is slow at times.
+//! Layers over the actors and the disk of a job: some dally, and the disk is slow at times.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
@@ -12,9 +11,7 @@ use slackwater_core::durable::{Completion, Disk, DiskError, Entry, Operation, To
 use slackwater_core::time::Now;
 use slackwater_tests::rng::Rng;
 
-use crate::hooks::PlannedPanic;
-
-/// Does nothing in some of its steps. A panic that is planned ends the job, as threads would see to.
+/// Does nothing in some of its steps.
 pub(crate) struct Dallying {
     pub(crate) actor: Box<dyn Actor>,
     pub(crate) observer: Observer,
@@ -27,14 +24,7 @@ impl Actor for Dallying {
         if self.rng.chance(self.percent) && !self.observer.is_over() {
             return Step::Progress;
         }
-        let actor = &mut self.actor;
-        catch_unwind(AssertUnwindSafe(|| actor.step(now))).unwrap_or_else(|panic| {
-            if !panic.is::<PlannedPanic>() {
-                std::panic::resume_unwind(panic);
-            }
-            self.observer.stop();
-            Step::Finished
-        })
+        self.actor.step(now)
     }
 
     fn set_waker(&mut self, waker: Waker) {

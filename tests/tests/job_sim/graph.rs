@@ -6,12 +6,15 @@ use slackwater::graph::Stream;
 use slackwater::mem::Bytes;
 use slackwater::output::Output;
 
+use slackwater_tests::rng::Rng;
 use slackwater_tests::sim_job::CHECKPOINTS;
 
+use crate::cut::{Cut, Meter};
+use crate::folder::{Coordinator, Reader, Texts};
 use crate::hooks::{Hooks, Place};
 use crate::ledger::Ledger;
 use crate::operators::{Bundle, Process};
-use crate::plan::{Pipeline, Plan, SinkKind, Stage};
+use crate::plan::{Pipeline, Plan, SinkKind, SourceKind, Stage};
 use crate::record::{forked, key_of, rekeyed};
 use crate::sink::{Failing, LedgerSink};
 use crate::source::Numbers;
@@ -21,6 +24,7 @@ use crate::source::Numbers;
 pub(crate) struct Shared {
     pub(crate) hooks: Hooks,
     pub(crate) ledger: Ledger,
+    pub(crate) cut: Cut,
     /// Decides about the order in which sources read.
     pub(crate) seed: u64,
 }
@@ -38,6 +42,10 @@ pub(crate) fn source_name(pipeline: u16) -> String {
 /// The job with these parallelisms, one for each vertex in the order of the graph.
 pub(crate) fn build(plan: &Plan, parallelism: &[u16], shared: &Shared) -> JobBuilder {
     let mut job = JobBuilder::new(CHECKPOINTS, u32::from(plan.key_groups));
+    for (name, number) in plan.meters().into_iter().zip(0..) {
+        let rng = Rng::new(shared.seed ^ number);
+        job.hook(name.clone(), Meter::new(name, shared.cut.clone(), rng));
+    }
     let mut parallelism = parallelism.iter().copied();
     for (index, pipeline) in (0u16..).zip(&plan.pipelines) {
         add(&mut job, (index, pipeline), &mut parallelism, shared);
@@ -52,14 +60,7 @@ fn add(
     shared: &Shared,
 ) {
     let mut next = || parallelism.next().expect("each vertex has a parallelism");
-    let source = {
-        let (pipeline, shared) = (pipeline.clone(), shared.clone());
-        move |info: &slackwater::operator::SubtaskInfo| {
-            let seed = shared.seed ^ (u64::from(index) << 32 | u64::from(info.index));
-            Numbers::new(pipeline.clone(), shared.hooks.clone(), seed, info.index, info.parallelism)
-        }
-    };
-    let mut stream = job.source(source_name(index), next(), source);
+    let mut stream = source(job, (index, pipeline), next(), shared);
     for (number, stage) in pipeline.stages.iter().enumerate() {
         let name = format!("stage-{index}-{number}");
         stream = match *stage {
@@ -81,6 +82,36 @@ fn add(
         };
     }
     end(stream, (index, pipeline), shared);
+}
+
+fn source<'j>(
+    job: &'j mut JobBuilder,
+    (index, pipeline): (u16, &Pipeline),
+    parallelism: u16,
+    shared: &Shared,
+) -> Stream<'j, [u8]> {
+    let (name, shared) = (source_name(index), shared.clone());
+    match pipeline.source {
+        SourceKind::Numbers => {
+            let pipeline = pipeline.clone();
+            job.source(name, parallelism, move |info| {
+                let seed = shared.seed ^ (u64::from(index) << 32 | u64::from(info.index));
+                Numbers::new(pipeline.clone(), &shared, seed, info.index, info.parallelism)
+            })
+        }
+        SourceKind::Files { chunk_len } => {
+            let (texts, padding) = (Texts::new(pipeline), pipeline.padding);
+            let coordinator = Coordinator::new(texts.clone(), shared.hooks.clone());
+            job.coordinated_source(name, parallelism, coordinator, move |_| {
+                Reader::new(
+                    texts.clone(),
+                    chunk_len.max(padding / 2),
+                    shared.hooks.clone(),
+                    shared.cut.clone(),
+                )
+            })
+        }
+    }
 }
 
 fn then<'j>(

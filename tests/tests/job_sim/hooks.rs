@@ -22,6 +22,12 @@ pub(crate) enum Place {
     PreCommit,
     Commit,
     Recover,
+    Event,
+    HandOut,
+    Coordinate,
+    RestoreCoordinator,
+    Trigger,
+    RestoreHook,
 }
 
 /// How it fails there, and after how many calls.
@@ -48,6 +54,8 @@ struct Inner {
     planned: Option<(Place, Failure)>,
     /// Planned failures that have happened and nobody has asked for.
     failed: u64,
+    /// A checkpoint was refused by whoever takes part in it.
+    has_refused: bool,
     /// Sinks that were told to commit, before and after they did.
     commits: u64,
     violation: Option<String>,
@@ -55,7 +63,7 @@ struct Inner {
 }
 
 impl Place {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 17] = [
         Self::Read,
         Self::Position,
         Self::Restore,
@@ -67,6 +75,12 @@ impl Place {
         Self::PreCommit,
         Self::Commit,
         Self::Recover,
+        Self::Event,
+        Self::HandOut,
+        Self::Coordinate,
+        Self::RestoreCoordinator,
+        Self::Trigger,
+        Self::RestoreHook,
     ];
 
     pub(crate) fn random(rng: &mut Rng) -> Self {
@@ -92,6 +106,7 @@ impl Hooks {
             is_ordered,
             planned: None,
             failed: 0,
+            has_refused: false,
             commits: 0,
             violation: None,
             coverage: Coverage::default(),
@@ -147,6 +162,17 @@ impl Hooks {
     /// Whether user code has failed as planned since this was last asked.
     pub(crate) fn take_failed(&self) -> bool {
         std::mem::take(&mut self.lock().failed) > 0
+    }
+
+    /// A checkpoint has failed, planned or not, and the job goes on.
+    pub(crate) fn note_refused(&self) {
+        let mut inner = self.lock();
+        (inner.failed, inner.has_refused) = (0, true);
+        inner.coverage.note("checkpoints that hooks or coordinators have refused");
+    }
+
+    pub(crate) fn has_refused(&self) -> bool {
+        self.lock().has_refused
     }
 
     pub(crate) fn note_commit(&self) {

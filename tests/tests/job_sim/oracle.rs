@@ -12,8 +12,9 @@ use slackwater_tests::crash::Sim;
 use slackwater_tests::rng::Rng;
 use slackwater_tests::sim_job::CHECKPOINTS;
 
+use crate::folder;
 use crate::graph::{output_folder, source_name};
-use crate::plan::{Mode, Plan, SinkKind};
+use crate::plan::{Mode, Pipeline, Plan, SinkKind, SourceKind};
 use crate::record::expected;
 use crate::sink::folder_of_sink;
 use crate::source::position;
@@ -125,17 +126,37 @@ impl World {
         let (mut disk, folder) = (self.disk.clone(), format!("{folder}/{CHECKPOINTS}"));
         let manifest = read_manifest(&mut disk, &folder, id).map_err(|error| error.to_string())?;
         let manifest = manifest.and_then(Result::ok).ok_or_else(|| format!("there is no savepoint {id}"))?;
-        let subtasks = || manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
         for (index, pipeline) in (0u16..).zip(&mut self.plan.pipelines) {
-            let states = subtasks().flat_map(|subtask| &subtask.inline);
-            let of_source = states.filter(|state| state.operator == source_name(index));
-            for (split, position) in
-                of_source.flat_map(|state| &state.partitions).map(|split| position(split))
-            {
-                pipeline.splits[usize::from(split)] = position;
-            }
+            let read = positions(&manifest, index, pipeline);
+            pipeline.splits = read.into_iter().map(|(_, records)| records).collect();
         }
         Ok(())
+    }
+
+    /// Hooks have been given back what fits the positions of the sources.
+    pub(crate) fn expect_same_cut(&self, resumed_from: Option<CheckpointId>) -> Verdict {
+        let manifest = resumed_from
+            .map(|id| self.manifest(id).ok_or_else(|| format!("checkpoint {id} is gone")))
+            .transpose()?;
+        let read = |manifest: &Manifest| -> u64 {
+            let pipelines = (0u16..).zip(&self.plan.pipelines);
+            pipelines
+                .flat_map(|(index, pipeline)| positions(manifest, index, pipeline))
+                .map(|(read, _)| read)
+                .sum()
+        };
+        let from = manifest.as_ref().map(|manifest| (manifest, read(manifest)));
+        self.cut.expect_restored(&self.plan.meters(), from)
+    }
+
+    /// A checkpoint of the job's folder, or the savepoint that it starts from.
+    fn manifest(&self, id: CheckpointId) -> Option<Manifest> {
+        let savepoint = self.restore_from.as_ref().map(|from| format!("{}/{CHECKPOINTS}", from.folder));
+        let mut folders = [Some(self.checkpoints()), savepoint].into_iter().flatten();
+        folders.find_map(|folder| {
+            let bytes = self.disk.read_file(&format!("{folder}/chk-{id}/_metadata"))?;
+            Manifest::decode(&bytes).ok()
+        })
     }
 
     fn expect_kept(&mut self, parts: BTreeSet<String>) -> Verdict {
@@ -235,6 +256,21 @@ impl World {
             None => Ok(()),
         }
     }
+}
+
+/// How far each split of a pipeline's source had been read: by its own measure, and in records.
+fn positions(manifest: &Manifest, index: u16, pipeline: &Pipeline) -> Vec<(u64, u64)> {
+    let source = source_name(index);
+    if let SourceKind::Files { .. } = pipeline.source {
+        return folder::positions(manifest, &source, pipeline);
+    }
+    let mut positions = vec![(0, 0); pipeline.splits.len()];
+    let subtasks = manifest.vertices.iter().flat_map(|vertex| &vertex.subtasks);
+    let states = subtasks.flat_map(|subtask| &subtask.inline).filter(|state| state.operator == source);
+    for (split, read) in states.flat_map(|state| &state.partitions).map(|split| position(split)) {
+        positions[usize::from(split)] = (read, read);
+    }
+    positions
 }
 
 /// The files that a subtask's part lists.

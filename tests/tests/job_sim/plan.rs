@@ -1,8 +1,10 @@
 //! What a seed stands for: a job, how it runs, and what goes wrong.
 
+use slackwater::restart::RestartStrategy;
 use slackwater_tests::rng::Rng;
 
 use crate::hooks::{Failure, Place};
+use crate::process::strategy;
 use crate::record;
 
 /// How barriers pass records.
@@ -35,10 +37,12 @@ pub(crate) enum Mutant {
     PositionAhead,
     /// A sink does not commit again what the restored checkpoint lists.
     RecoveredIgnored,
+    /// The coordinator of a source gives what it should have given for the checkpoint before.
+    CoordinatorBehind,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::NoFlushBeforeBarrier,
         Self::NoFlushBeforePreCommit,
         Self::AcknowledgeBeforeSync,
@@ -48,14 +52,18 @@ impl Mutant {
         Self::ReplayLate,
         Self::PositionAhead,
         Self::RecoveredIgnored,
+        Self::CoordinatorBehind,
     ];
 }
 
 /// A source, what is made of its records, and a sink.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
-    /// Records in each of the source's splits.
+    pub(crate) source: SourceKind,
+    /// Records in each of the source's splits, or files.
     pub(crate) splits: Vec<u64>,
+    /// Records in each file, whatever of them a drained job has left.
+    pub(crate) lens: Vec<u64>,
     pub(crate) keys: u64,
     /// Bytes appended to each record of the source.
     pub(crate) padding: usize,
@@ -65,6 +73,14 @@ pub(crate) struct Pipeline {
     pub(crate) burst: u64,
     /// How often, of a hundred, a read emits nothing.
     pub(crate) pauses: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceKind {
+    /// Subtasks have their splits from the start.
+    Numbers,
+    /// Splits are files, which a coordinator hands out.
+    Files { chunk_len: usize },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +176,9 @@ pub(crate) struct Plan {
     pub(crate) memory_limit_bytes: u64,
     pub(crate) num_retained: usize,
     pub(crate) tolerable_failed_checkpoints: u32,
+    pub(crate) restart: Option<RestartStrategy>,
+    /// How many hooks it has.
+    pub(crate) hooks: u64,
     /// How often, of a hundred, an actor does nothing when it is its turn.
     pub(crate) dallies: Vec<u64>,
     pub(crate) troubles: Vec<(Moment, Trouble)>,
@@ -168,8 +187,20 @@ pub(crate) struct Plan {
 impl Pipeline {
     fn random(rng: &mut Rng) -> Self {
         let scale = [10, 40, 100][rng.index(3)];
-        let splits: Vec<u64> = (0..=rng.below(3)).map(|_| rng.below(scale) * rng.below(5) / 2).collect();
+        let source = if rng.chance(35) {
+            SourceKind::Files { chunk_len: [20, 100, 1000][rng.index(3)] }
+        } else {
+            SourceKind::Numbers
+        };
+        let splits: Vec<u64> = match source {
+            SourceKind::Numbers => (0..=rng.below(3)).map(|_| rng.below(scale) * rng.below(5) / 2).collect(),
+            SourceKind::Files { .. } => {
+                (0..=rng.below(12)).map(|_| rng.below(scale) * rng.below(3) / 4).collect()
+            }
+        };
         let mut pipeline = Self {
+            source,
+            lens: Vec::new(),
             splits,
             keys: 1 + rng.below(12),
             padding: [0, 0, 0, 200, 3000][rng.index(5)],
@@ -186,6 +217,7 @@ impl Pipeline {
         if pipeline.padding == 3000 {
             pipeline.splits.iter_mut().for_each(|len| *len = (*len).min(40));
         }
+        pipeline.lens.clone_from(&pipeline.splits);
         pipeline
     }
 
@@ -255,6 +287,8 @@ impl Plan {
             memory_limit_bytes: (300 << 10) + largest * [3, 20][rng.index(2)],
             num_retained: 2 + rng.index(2),
             tolerable_failed_checkpoints: if rng.chance(20) { 2 } else { 1000 },
+            restart: strategy(rng),
+            hooks: [0, 0, 1, 2][rng.index(4)],
             // Subtasks first, whatever their number; see `World::start`.
             dallies: (0..vertices + 2).map(|_| [0, 0, 0, 30, 60][rng.index(5)]).collect(),
             troubles: troubles(rng),
@@ -264,6 +298,15 @@ impl Plan {
 }
 
 impl Plan {
+    /// The names of its hooks.
+    pub(crate) fn meters(&self) -> Vec<String> {
+        (0..self.hooks).map(|number| format!("meter-{number}")).collect()
+    }
+
+    pub(crate) fn has_coordinators(&self) -> bool {
+        self.pipelines.iter().any(|pipeline| matches!(pipeline.source, SourceKind::Files { .. }))
+    }
+
     /// Whether jobs are stopped with savepoints.
     pub(crate) fn stops(&self) -> bool {
         self.troubles.iter().any(|(_, trouble)| matches!(trouble, Trouble::Stop { .. }))

@@ -61,6 +61,7 @@ impl Run {
             (self.commits, self.operations) = (world.hooks.commits(), world.disk.operations());
         }
         self.steps += 1;
+        world.cut.answer(&mut world.rng);
         self.clear_up(world);
         self.note_progress(world);
         if self.steps > PATIENCE && !world.is_calm() {
@@ -213,7 +214,7 @@ impl Run {
                 rescale(rescales, world);
             }
             Trouble::PowerCut { rescales } => {
-                world.coverage.note("power cuts");
+                world.note_power_cut();
                 world.disk = world.disk.image_after_power_cut(world.rng.any());
                 rescale(rescales, world);
             }

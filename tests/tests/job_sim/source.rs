@@ -4,6 +4,8 @@ use slackwater::operator::{OperatorError, Source, SourceStatus};
 use slackwater::output::Output;
 use slackwater_tests::rng::Rng;
 
+use crate::cut::Cut;
+use crate::graph::Shared;
 use crate::hooks::{Hooks, Place};
 use crate::plan::{Mutant, Pipeline};
 
@@ -11,6 +13,7 @@ use crate::plan::{Mutant, Pipeline};
 pub(crate) struct Numbers {
     pipeline: Pipeline,
     hooks: Hooks,
+    cut: Cut,
     rng: Rng,
     splits: Vec<Split>,
 }
@@ -25,10 +28,11 @@ struct Split {
 
 impl Numbers {
     /// The subtask `index` of so many.
-    pub(crate) fn new(pipeline: Pipeline, hooks: Hooks, seed: u64, index: u16, parallelism: u16) -> Self {
+    pub(crate) fn new(pipeline: Pipeline, shared: &Shared, seed: u64, index: u16, parallelism: u16) -> Self {
         let splits = (0u16..).zip(&pipeline.splits).filter(|(number, _)| number % parallelism == index);
         let splits = splits.map(|(number, len)| Split { number, position: 0, len: *len }).collect();
-        Self { pipeline, hooks, rng: Rng::new(seed), splits }
+        let (hooks, cut) = (shared.hooks.clone(), shared.cut.clone());
+        Self { pipeline, hooks, cut, rng: Rng::new(seed), splits }
     }
 }
 
@@ -53,6 +57,7 @@ impl Source for Numbers {
             if split.position < split.len && out.has_room() {
                 out.emit(&self.pipeline.record(split.number, split.position));
                 split.position += 1;
+                self.cut.note_read(1);
             }
         }
         Ok(SourceStatus::More)

@@ -1,7 +1,6 @@
 //! One seed: starts the job of a plan again and again, on what its troubles leave, until it has come to its end.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slackwater::actor::Actor;
 use slackwater::mutants::replaying_late;
@@ -18,12 +17,14 @@ use slackwater_tests::sim_job::CHECKPOINTS;
 
 use crate::actors::{Dallying, Slow, Weather};
 use crate::coverage::Coverage;
+use crate::cut::Cut;
 use crate::disk::{Disks, OverDisk};
 use crate::graph::{Shared, build};
-use crate::hooks::{Hooks, PlannedPanic};
+use crate::hooks::Hooks;
 use crate::ledger::Ledger;
 use crate::oracle::Shown;
 use crate::plan::{Mode, Moment, Mutant, Plan, Trouble};
+use crate::process::Process;
 use crate::run::Run;
 use crate::tamper::capture_one_short;
 
@@ -42,10 +43,13 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) hooks: Hooks,
     pub(crate) ledger: Ledger,
+    pub(crate) cut: Cut,
     pub(crate) weather: Weather,
     pub(crate) disk: Sim,
     pub(crate) coverage: Coverage,
     pub(crate) starts: u64,
+    /// In which the job runs, if it has been started there.
+    pub(crate) process: Option<Process>,
     pub(crate) parallelism: Vec<u16>,
     pub(crate) troubles: VecDeque<(Moment, Trouble)>,
     /// The disk has said no, or may have: then so may the job.
@@ -80,11 +84,13 @@ impl World {
         let mut world = Self {
             rng: Rng::new(plan.seed ^ 0x0005_EA5C_A1E5),
             ledger: Ledger::new(hooks.clone()),
+            cut: Cut::new(hooks.clone()),
             hooks,
             weather: Weather::default(),
             disk: Sim::new(SimOptions { seed: plan.seed, ..SimOptions::default() }),
             coverage: Coverage::default(),
             starts: 0,
+            process: None,
             parallelism: Vec::new(),
             troubles: plan.troubles.iter().copied().collect(),
             had_disk_trouble: false,
@@ -129,6 +135,12 @@ impl World {
         }
     }
 
+    pub(crate) fn note_power_cut(&mut self) {
+        self.coverage.note("power cuts");
+        self.coverage.add("power cuts of jobs with hooks", u64::from(self.plan.hooks > 0));
+        self.coverage.add("power cuts of jobs with coordinators", u64::from(self.plan.has_coordinators()));
+    }
+
     /// Gives every vertex another parallelism.
     pub(crate) fn rescale(&mut self) {
         if self.plan.mode == Mode::Mixed && self.starts > 0 {
@@ -155,6 +167,7 @@ impl World {
             self.folder = format!("from-{folder}");
         }
         self.announced = Some(id);
+        self.process = None;
         self.shown.on_other_start();
         self.restore_from = Some(RestoreFrom { folder, mode });
     }
@@ -168,7 +181,13 @@ impl World {
         }
         let options = self.options();
         self.trace(|| format!("start {}, parallelism {:?}, {options:?}", self.starts, self.parallelism));
-        let shared = Shared { hooks: self.hooks.clone(), ledger: self.ledger.clone(), seed: self.rng.any() };
+        let shared = Shared {
+            hooks: self.hooks.clone(),
+            ledger: self.ledger.clone(),
+            cut: self.cut.clone(),
+            seed: self.rng.any(),
+        };
+        self.cut.on_start(self.is_calm());
         let builder = build(&self.plan, &self.parallelism, &shared);
         self.ledger.expect_complete(self.completeness());
         if self.plan.mutant == Some(Mutant::CaptureOneShort)
@@ -178,22 +197,24 @@ impl World {
         }
         let disks =
             Disks { disk: self.disk.clone(), weather: self.weather.clone(), mutant: self.plan.mutant };
-        let now = Now { monotonic: Millis(0), wall: Millis(self.starts * 1_000_000) };
-        let assembled = catch_unwind(AssertUnwindSafe(|| {
-            disks.over(Assemble { builder, now, options: &options, mutant: self.plan.mutant })
-        }));
-        let assembled = match assembled {
-            Ok(assembled) => assembled,
-            Err(panic) if panic.is::<PlannedPanic>() => Err(JobError::Stopped),
-            Err(panic) => std::panic::resume_unwind(panic),
+        let process = match self.process.take() {
+            Some(process) => process,
+            None => Process::new(&options)?,
         };
-        match assembled {
+        process.expect_attempt(options.attempt)?;
+        let now = process.now;
+        self.process = Some(process);
+        match disks.over(Assemble { builder, now, options: &options, mutant: self.plan.mutant }) {
             Ok(job) => {
                 self.on_started(&job, &options)?;
                 Ok(Start::Ready(Box::new(job)))
             }
             Err(JobError::AlreadyFinished { .. }) => Ok(Start::AlreadyFinished),
-            Err(error) => self.explain(&error).map(|()| Start::Failed),
+            Err(error) => {
+                self.explain(&error)?;
+                self.on_failed(&error, None)?;
+                Ok(Start::Failed)
+            }
         }
     }
 
@@ -219,7 +240,8 @@ impl World {
         if options.restore_from.is_some() {
             self.coverage.note("starts with a savepoint");
         }
-        Ok(())
+        self.expect_same_cut(job.resumed_from)?;
+        self.process.as_mut().map_or(Ok(()), Process::on_started)
     }
 
     /// How the next run is set up.
@@ -254,6 +276,7 @@ impl World {
             num_retained: self.plan.num_retained,
             memory_limit_bytes: self.plan.memory_limit_bytes * subtasks,
             frame_size,
+            restart: self.plan.restart,
             restore_from: self.restore_from.clone(),
             lazy_restore: rng.chance(35),
             compression: compressions[rng.index(compressions.len())],
@@ -264,30 +287,42 @@ impl World {
     /// Drives the job until it ends or is stopped. True if it has come to its good end.
     fn drive(&mut self, mut job: AssembledJob) -> Result<bool, String> {
         let actors = self.dally(&mut job);
-        let mut driver = Driver::new(self.rng.any(), STEPS_MAX, actors);
+        let now = self.process.as_ref().map(|process| process.now).unwrap_or_default();
+        let mut driver = Driver::new(self.rng.any(), STEPS_MAX, actors).starting_at(now);
         let mut run = Run::new(&job);
         let end = driver.run(&mut || run.on_step(self));
         self.trace(|| format!("  after {} steps: {end:?}", driver.steps()));
         self.coverage.add("steps", driver.steps());
         self.weather.set_slow(false);
+        if let Some(process) = &mut self.process {
+            // A step takes less than a millisecond.
+            process.now = Now { monotonic: driver.now().monotonic.max(now.monotonic), ..driver.now() };
+        }
         match end {
             End::Finished => match job.report() {
                 Ok(report) => {
                     self.trace(|| format!("  {report:?}"));
                     self.expect_at_rest()?;
+                    self.cut.expect_closed(&self.plan.meters())?;
+                    let process = self.process.take();
+                    process.map_or(Ok(()), |mut process| process.on_finished(&job, &report))?;
                     self.hooks.verdict()?;
                     self.shown.note_end(&report);
                     return run.finish(&report, self);
                 }
                 Err(error) => {
                     self.explain(&error)?;
+                    self.cut.expect_closed(&self.plan.meters())?;
+                    self.on_failed(&error, Some(&job))?;
                     drop(driver);
                     self.expect_at_rest()?;
-                    self.coverage.note("restarts within the process");
                     run.strike_pending(self)?;
                 }
             },
-            End::Stopped => run.strike(self)?,
+            End::Stopped => {
+                self.process = None;
+                run.strike(self)?;
+            }
             End::Stuck(_) | End::OutOfSteps(_) => return Err(format!("the job hangs: {end:?}")),
         }
         self.disk.set_capacity(SimOptions::default().capacity);
@@ -320,7 +355,6 @@ impl World {
         self.trace(|| format!("  failed: {error}"));
         let was_planned = self.hooks.take_failed();
         let is_explained = match error {
-            JobError::Stopped => was_planned,
             // What a planned panic carries is no text; any other panic is a bug.
             JobError::Panicked { message, .. } => was_planned && message == "no message",
             JobError::Operator { message, .. } => {
@@ -333,7 +367,9 @@ impl World {
             }
             JobError::Checkpoint { reason, .. } => {
                 self.coverage.note("jobs that failed with a checkpoint");
-                self.had_disk_trouble || *reason == slackwater_core::reason::FailureReason::CheckpointExpired
+                self.had_disk_trouble
+                    || self.hooks.has_refused()
+                    || *reason == slackwater_core::reason::FailureReason::CheckpointExpired
             }
             JobError::LateDamage { .. } => {
                 self.coverage.note("damage that was found late");
@@ -353,6 +389,7 @@ impl World {
             | JobError::Refused { .. }
             | JobError::NoThread { .. }
             | JobError::GivenUp { .. }
+            | JobError::Stopped
             | JobError::Machine { .. } => false,
         };
         if is_explained { Ok(()) } else { Err(format!("the job failed: {error} ({error:?})")) }

@@ -182,3 +182,75 @@ fn p31_hooks_need_names_of_their_own() {
     assert!(refuse(&[("a", Answer::State), ("a", Answer::State)]).contains("two hooks are named a"));
     assert!(refuse(&[("a", Answer::State); 1].repeat(2)).contains("two hooks"));
 }
+
+/// Panics in one of its calls.
+struct Panics {
+    at: &'static str,
+    named: Recorded,
+}
+
+impl Panics {
+    fn hook(at: &'static str, calls: &Calls) -> Self {
+        Self { at, named: Recorded::new("falls", calls, Answer::State) }
+    }
+
+    fn at(&self, call: &str) {
+        assert_ne!(self.at, call, "trapped");
+    }
+}
+
+impl MasterHook for Panics {
+    fn trigger(&mut self, checkpoint: CheckpointId, triggered_at: Millis, answer: HookAnswer) {
+        self.at("trigger");
+        self.named.trigger(checkpoint, triggered_at, answer);
+    }
+
+    fn restore(&mut self, checkpoint: CheckpointId, state: Option<&[u8]>) -> Result<(), OperatorError> {
+        self.at("restore");
+        self.named.restore(checkpoint, state)
+    }
+
+    fn reset(&mut self) -> Result<(), OperatorError> {
+        self.at("reset");
+        self.named.reset()
+    }
+
+    fn close(&mut self) {
+        self.at("close");
+        self.named.close();
+    }
+}
+
+fn falling(at: &'static str, committed: &Committed, calls: &Calls) -> JobBuilder {
+    let mut builder = job(committed, 2);
+    builder.hook("falls", Panics::hook(at, calls));
+    builder.hook("stands", Recorded::new("stands", calls, Answer::State));
+    builder
+}
+
+#[test]
+fn a_panic_of_a_hook_at_the_start_is_an_error_of_the_job() {
+    let (disk, committed, calls) = (Disk::new(), Committed::default(), Calls::default());
+    let refused = start(falling("reset", &committed, &calls), &disk, 1).unwrap_err();
+    assert!(matches!(&refused, JobError::Panicked { task, .. } if task == "falls hook"), "{refused}");
+    rounds(start(falling("nothing", &committed, &calls), &disk, 2).unwrap(), 45).unwrap();
+    let refused = start(falling("restore", &committed, &calls), &disk, 3).unwrap_err();
+    assert!(matches!(&refused, JobError::Panicked { task, .. } if task == "falls hook"), "{refused}");
+}
+
+#[test]
+fn t14_a_panic_of_one_hook_leaves_no_other_open() {
+    let (disk, committed, calls) = (Disk::new(), Committed::default(), Calls::default());
+    let failure = run(start(falling("trigger", &committed, &calls), &disk, 1).unwrap()).unwrap_err();
+    assert!(matches!(&failure, JobError::Panicked { task, .. } if task == "falls hook"), "{failure}");
+    let closed = |calls: &Calls| lock(calls).iter().filter(|call| call.ends_with("close")).cloned().collect();
+    let all: Vec<String> = closed(&calls);
+    assert_eq!(all, ["falls close", "stands close"]);
+
+    let calls = Calls::default();
+    let report = run(start(falling("close", &committed, &calls), &disk, 2).unwrap()).unwrap();
+    let all: Vec<String> = closed(&calls);
+    assert_eq!(all, ["stands close"]);
+    assert!(report.notes.iter().any(|note| note.contains("falls panicked when it was closed")), "{report:?}");
+    assert_exact(&committed);
+}

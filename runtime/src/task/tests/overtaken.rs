@@ -13,6 +13,9 @@ use crate::record::{Batch, PackedBytes, Record};
 /// What the chain was given, in order: records, and what else it was called for.
 type Given = Arc<Mutex<Vec<String>>>;
 
+/// Records by channel.
+type Channels = Vec<(u16, Vec<String>)>;
+
 /// Takes everything down.
 struct Notes {
     given: Given,
@@ -160,10 +163,10 @@ impl Bench {
 
     fn hear(&mut self) {
         while let Some(mail) = self.coordinator.receive() {
-            match mail {
-                CoordinatorMail::Decline { id, .. } => self.declined.push(id.0),
-                CoordinatorMail::Acknowledge { id, .. } => self.acknowledged.push(id.0),
-                _ => {}
+            if let CoordinatorMail::Decline { id, .. } = mail {
+                self.declined.push(id.0);
+            } else if let CoordinatorMail::Acknowledge { id, .. } = mail {
+                self.acknowledged.push(id.0);
             }
         }
     }
@@ -188,7 +191,7 @@ impl Bench {
     }
 
     /// What the writer is to make durable of records in flight: the records of each channel.
-    fn captured(&self) -> Vec<(u64, Vec<(u16, Vec<String>)>)> {
+    fn captured(&self) -> Vec<(u64, Channels)> {
         let mut captured = Vec::new();
         while let Some(mail) = self.writer.receive() {
             if let WriterMail::PersistInFlight { id, captured: in_flight, .. } = mail {
@@ -199,7 +202,7 @@ impl Bench {
     }
 }
 
-fn records_of(in_flight: &InFlight) -> Vec<(u16, Vec<String>)> {
+fn records_of(in_flight: &InFlight) -> Channels {
     let codec = <[u8]>::codec().unwrap();
     let records = |batches: &[Vec<u8>]| {
         let mut records = Vec::new();
