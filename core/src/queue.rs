@@ -31,6 +31,7 @@ use crate::sync::{AtomicUsize, Ordering, is_mutant};
 mod consumer;
 mod control;
 mod producer;
+mod room;
 mod slot;
 #[cfg(test)]
 #[cfg(not(slackwater_loom))]
@@ -39,6 +40,7 @@ mod tests;
 pub use consumer::{Consumer, Pending};
 pub use control::Control;
 pub use producer::Producer;
+pub use room::RoomWanted;
 
 use control::ControlLane;
 use sealed::Reach;

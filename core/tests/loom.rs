@@ -25,7 +25,7 @@ mod models {
     use loom::{sync::Arc, thread};
     use slackwater_core::gate::GateOptions;
     use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
-    use slackwater_core::queue::{Consumer, Control, Position, Producer, Queue};
+    use slackwater_core::queue::{Consumer, Control, Position, Producer, Queue, RoomWanted};
     use slackwater_core::time::Millis;
 
     use crate::receiver::{Item, Receiver};
@@ -91,6 +91,33 @@ mod models {
             popped.extend(std::iter::from_fn(|| consumer.pop()).map(|item| *item));
             assert_eq!(popped[..4], [0, 1, 2, 3]);
             assert_eq!(popped[4..], pushed);
+        });
+    }
+
+    /// A wake-up that is lost leaves the model in a deadlock, which loom reports.
+    #[test]
+    fn a_sender_that_rests_for_want_of_room_is_woken() {
+        explore(|rested| {
+            let (mut producer, mut consumer) = ends(1);
+            producer.try_push(0).unwrap();
+            let wanted = Arc::new(RoomWanted::new());
+            let (room, rests) = (wanted.clone(), std::sync::Arc::new(AtomicUsize::new(0)));
+            let counter = rests.clone();
+            let sending = thread::spawn(move || {
+                while producer.try_push(1).is_err() {
+                    if !wanted.want() {
+                        counter.fetch_add(1, Relaxed);
+                        thread::park();
+                    }
+                }
+            });
+            assert_eq!(consumer.pop(), Some(0));
+            if room.made() {
+                sending.thread().unpark();
+            }
+            sending.join().unwrap();
+            assert_eq!(consumer.pop(), Some(1));
+            rested.fetch_add(rests.load(Relaxed), Relaxed);
         });
     }
 

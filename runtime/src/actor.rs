@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
+use slackwater_core::queue::RoomWanted;
 use slackwater_core::time::{Millis, Now};
 
 mod guarded;
@@ -83,7 +83,7 @@ struct DriverWaker {
     /// Of whoever drives the actor now.
     waker: Mutex<Option<Waker>>,
     /// The actor rests until there is room in a queue behind it.
-    wants_room: AtomicBool,
+    room: RoomWanted,
 }
 
 impl Signal {
@@ -95,16 +95,14 @@ impl Signal {
         self.driver.wake_by_ref();
     }
 
-    /// From now on whoever makes room wakes this actor. True if it was not so before: then look once more before you rest, for
-    /// who made room a moment ago has not.
+    /// Whether to look for room once more before a rest; see [`RoomWanted::want`].
     pub(crate) fn want_room(&self) -> bool {
-        !self.driver.wants_room.swap(true, Ordering::AcqRel)
+        self.driver.room.want()
     }
 
-    /// Wakes the actor if it wants room; call this when there is more. Of two exchanges one comes first: either this one sees
-    /// that room is wanted, or the actor sees the room when it looks once more.
+    /// Wakes the actor if it waits for room; call this when there is more.
     pub(crate) fn made_room(&self) {
-        if self.driver.wants_room.swap(false, Ordering::AcqRel) {
+        if self.driver.room.made() {
             self.wake();
         }
     }
