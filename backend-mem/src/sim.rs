@@ -24,50 +24,28 @@
 //! needs no sync. A published file then has durable bytes, but no durable name.
 //!
 //! ```
-//! use heapless::VecView;
-//! use slackwater_core::durable::{
-//!     Completion, Disk, DiskError, Entry, Names, Operation, Outcome, Token, Wait, WriteFile, run_to_end,
-//! };
+//! use slackwater_core::durable::{Disk, Layer, Layered, Names, Operation, Token, Wait, WriteFile, run_to_end};
 //! use slackwater_mem::MemDisk;
 //! use slackwater_mem::sim::{Log, PowerCuts, Recorder, SimOptions};
 //!
-//! struct Mine<D> {
-//!     inner: D,
+//! struct Mine {
 //!     is_hasty: bool,
 //! }
 //!
-//! impl<D: Disk> Disk for Mine<D> {
-//!     type Block = D::Block;
-//!     type Frozen = D::Frozen;
-//!
+//! impl<D: Disk> Layer<D> for Mine {
 //!     fn submit<'p>(
 //!         &mut self,
+//!         disk: &mut D,
 //!         token: Token,
 //!         operation: Operation<'p, D::Block, D::Frozen>,
 //!     ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
 //!         match operation {
 //!             Operation::SyncFolder { path } if self.is_hasty => {
-//!                 self.inner.submit(token, Operation::CreateFolder { path })
+//!                 disk.submit(token, Operation::CreateFolder { path })
 //!             }
-//!             operation => self.inner.submit(token, operation),
+//!             operation => disk.submit(token, operation),
 //!         }
 //!     }
-//!     // The others only pass on.
-//! #   fn block(&mut self) -> Option<D::Block> {
-//! #       self.inner.block()
-//! #   }
-//! #   fn recycle(&mut self, block: D::Block) {
-//! #       self.inner.recycle(block);
-//! #   }
-//! #   fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
-//! #       self.inner.reap(wait, out)
-//! #   }
-//! #   fn in_flight(&self) -> usize {
-//! #       self.inner.in_flight()
-//! #   }
-//! #   fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-//! #       self.inner.list(folder, each)
-//! #   }
 //! }
 //!
 //! /// The program: publishes two files, one after the other, and says so.
@@ -92,7 +70,7 @@
 //!     let mut recorder = Recorder::new(MemDisk::<&'static [u8]>::new());
 //!     in_order(&mut recorder, "store"); // The folder itself, durably.
 //!     let log = recorder.log();
-//!     publish(&mut Mine { inner: recorder, is_hasty }, &log);
+//!     publish(&mut Layered { disk: recorder, layer: Mine { is_hasty } }, &log);
 //!     let tried = PowerCuts::of(&log).images(2000).check(|image| {
 //!         for (number, path) in [(1, "store/one"), (2, "store/two")] {
 //!             match image.read_file(path) {

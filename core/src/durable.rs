@@ -9,11 +9,13 @@ use core::fmt;
 use heapless::VecView;
 
 mod file_writer;
+mod layer;
 mod order;
 mod path;
 mod work;
 
 pub use file_writer::{FileWriter, Names, WriteFile};
+pub use layer::{Layer, Layered};
 pub use order::{Birth, Failure, FileAction, FileEvent, FileOrder, Step};
 pub use path::{folder_of, is_valid_path};
 pub use work::{RunError, Tokens, Work, run_to_end};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use heapless::VecView;
 use slackwater_core::durable::{
-    Completion, Disk, DiskError, Entry, FileId, Operation, OperationKind, Outcome, Token, Wait, folder_of,
+    Completion, Disk, FileId, Layer, Layered, Operation, OperationKind, Outcome, Token, Wait, folder_of,
 };
 
 use crate::sim_job::{CHECKPOINTS, OUTPUT};
@@ -94,10 +94,17 @@ enum Mistake {
     Hold(u64, Held),
 }
 
+/// The disk.
+pub type BuggyDisk<D> = Layered<D, BuggyLayer<<D as Disk>::Block>>;
+
+/// A disk with a mistake.
+pub const fn buggy<D: Disk>(disk: D, bug: Bug) -> BuggyDisk<D> {
+    Layered { disk, layer: BuggyLayer::new(bug) }
+}
+
 /// The layer.
 #[derive(Debug)]
-pub struct BuggyDisk<D: Disk> {
-    disk: D,
+pub struct BuggyLayer<B> {
     bug: Bug,
     /// The path of each file that was created, and of those that are being created.
     paths: BTreeMap<FileId, String>,
@@ -110,14 +117,12 @@ pub struct BuggyDisk<D: Disk> {
     submitted: u64,
     /// Operations whose end was not told yet.
     owed: usize,
-    ended: VecDeque<Completion<D::Block>>,
+    ended: VecDeque<Completion<B>>,
 }
 
-impl<D: Disk> BuggyDisk<D> {
-    /// Over a disk.
-    pub const fn new(disk: D, bug: Bug) -> Self {
+impl<B> BuggyLayer<B> {
+    const fn new(bug: Bug) -> Self {
         Self {
-            disk,
             bug,
             paths: BTreeMap::new(),
             creating: BTreeMap::new(),
@@ -131,7 +136,7 @@ impl<D: Disk> BuggyDisk<D> {
         }
     }
 
-    fn mistake(&self, operation: &Operation<'_, D::Block, D::Frozen>) -> Option<Mistake> {
+    fn mistake<F>(&self, operation: &Operation<'_, B, F>) -> Option<Mistake> {
         let later = |held| Some(Mistake::Hold(self.submitted + HELD_FOR, held));
         match (self.bug, operation) {
             (Bug::AcknowledgedBeforeSync, Operation::SyncFile { file }) if self.is_segment(*file) => {
@@ -199,7 +204,7 @@ impl<D: Disk> BuggyDisk<D> {
         self.held.iter().any(|(_, held)| is_in(held))
     }
 
-    fn note(&mut self, token: Token, operation: &Operation<'_, D::Block, D::Frozen>) {
+    fn note<F>(&mut self, token: Token, operation: &Operation<'_, B, F>) {
         if let Operation::CreateFile { path, .. } = operation {
             self.creating.insert(token, (*path).to_owned());
         }
@@ -223,7 +228,7 @@ impl<D: Disk> BuggyDisk<D> {
     }
 
     /// Lets the next one go that was held back long enough, one at a time.
-    fn let_go(&mut self) {
+    fn let_go<D: Disk<Block = B>>(&mut self, disk: &mut D) {
         let Some((due, held)) = self.held.front().filter(|_| !self.is_ours_in_flight) else { return };
         if *due > self.submitted {
             return;
@@ -235,16 +240,16 @@ impl<D: Disk> BuggyDisk<D> {
             Held::Rename { from, to } => Operation::Rename { from, to },
             Held::Remove(path) => Operation::Remove { path },
         };
-        if self.disk.submit(OURS, operation).is_ok() {
+        if disk.submit(OURS, operation).is_ok() {
             self.is_ours_in_flight = true;
             self.held.pop_front();
         }
     }
 
     /// Takes what the disk has ended; what is ours, or is tried again, nobody hears of.
-    fn collect(&mut self, wait: Wait) {
+    fn collect<D: Disk<Block = B>>(&mut self, disk: &mut D, wait: Wait) {
         let mut ended = heapless::Vec::<_, 8>::new();
-        self.disk.reap(wait, &mut ended);
+        disk.reap(wait, &mut ended);
         for completion in ended {
             let Completion { token, outcome } = &completion;
             if let (Some(path), Outcome::Opened { file, .. }) = (self.creating.remove(token), outcome) {
@@ -255,7 +260,7 @@ impl<D: Disk> BuggyDisk<D> {
                 self.is_ours_in_flight = false;
             } else if let (Bug::SyncTriedAgain, Some(file), Outcome::Failed(_)) = (self.bug, synced, outcome)
             {
-                let again = self.disk.submit(*token, Operation::SyncFile { file });
+                let again = disk.submit(*token, Operation::SyncFile { file });
                 assert!(again.is_ok(), "one operation has just ended");
             } else {
                 self.ended.push_back(completion);
@@ -268,20 +273,10 @@ fn is_manifest(path: &str) -> bool {
     path.ends_with("/_metadata")
 }
 
-impl<D: Disk> Disk for BuggyDisk<D> {
-    type Block = D::Block;
-    type Frozen = D::Frozen;
-
-    fn block(&mut self) -> Option<D::Block> {
-        self.disk.block()
-    }
-
-    fn recycle(&mut self, block: D::Block) {
-        self.disk.recycle(block);
-    }
-
+impl<D: Disk> Layer<D> for BuggyLayer<D::Block> {
     fn submit<'p>(
         &mut self,
+        disk: &mut D,
         token: Token,
         operation: Operation<'p, D::Block, D::Frozen>,
     ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
@@ -293,19 +288,19 @@ impl<D: Disk> Disk for BuggyDisk<D> {
             }
             self.ended.push_back(Completion { token, outcome: Outcome::Done });
         } else {
-            self.disk.submit(token, operation)?;
+            disk.submit(token, operation)?;
         }
         self.submitted += 1;
         self.owed += 1;
-        self.let_go();
+        self.let_go(disk);
         Ok(())
     }
 
-    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
-        self.let_go();
-        self.collect(Wait::No);
+    fn reap(&mut self, disk: &mut D, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
+        self.let_go(disk);
+        self.collect(disk, Wait::No);
         while wait == Wait::ForOne && self.ended.is_empty() && self.owed > 0 {
-            self.collect(wait);
+            self.collect(disk, wait);
         }
         let told = self.ended.len().min(out.capacity() - out.len());
         out.extend(self.ended.drain(..told));
@@ -313,11 +308,7 @@ impl<D: Disk> Disk for BuggyDisk<D> {
         told
     }
 
-    fn in_flight(&self) -> usize {
+    fn in_flight(&self, _disk: &D) -> usize {
         self.owed
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapless::{Vec as FixedVec, VecView};
-use slackwater_core::durable::{Completion, Disk, DiskError, Entry, Operation, Token, Wait};
+use slackwater_core::durable::{Completion, Disk, Layer, Layered, Operation, Token, Wait};
 
 /// What hangs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,50 +47,40 @@ impl Hangs {
     }
 }
 
+/// The disk.
+pub type HangingDisk<D> = Layered<D, HangingLayer<<D as Disk>::Block>>;
+
+/// A disk on which what these say hangs.
+pub const fn hanging<D: Disk>(disk: D, hangs: Hangs) -> HangingDisk<D> {
+    Layered { disk, layer: HangingLayer { hangs, tokens: BTreeSet::new(), held: Vec::new() } }
+}
+
 /// The layer.
 #[derive(Debug)]
-pub struct HangingDisk<D: Disk> {
-    disk: D,
+pub struct HangingLayer<B> {
     hangs: Hangs,
     /// Operations that hang.
     tokens: BTreeSet<Token>,
     /// What has become of some of them.
-    held: Vec<Completion<D::Block>>,
+    held: Vec<Completion<B>>,
 }
 
-impl<D: Disk> HangingDisk<D> {
-    /// Over a disk.
-    pub const fn new(disk: D, hangs: Hangs) -> Self {
-        Self { disk, hangs, tokens: BTreeSet::new(), held: Vec::new() }
-    }
-}
-
-impl<D: Disk> Disk for HangingDisk<D> {
-    type Block = D::Block;
-    type Frozen = D::Frozen;
-
-    fn block(&mut self) -> Option<D::Block> {
-        self.disk.block()
-    }
-
-    fn recycle(&mut self, block: D::Block) {
-        self.disk.recycle(block);
-    }
-
+impl<D: Disk> Layer<D> for HangingLayer<D::Block> {
     fn submit<'p>(
         &mut self,
+        disk: &mut D,
         token: Token,
         operation: Operation<'p, D::Block, D::Frozen>,
     ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
         let hangs = self.hangs.has(&operation);
-        self.disk.submit(token, operation)?;
+        disk.submit(token, operation)?;
         if hangs {
             self.tokens.insert(token);
         }
         Ok(())
     }
 
-    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
+    fn reap(&mut self, disk: &mut D, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
         let before = out.len();
         if self.hangs.is_over() {
             self.tokens.clear();
@@ -104,7 +94,7 @@ impl<D: Disk> Disk for HangingDisk<D> {
         while !out.is_full() {
             let mut ended = FixedVec::<_, 1>::new();
             let wait = if out.len() == before { wait } else { Wait::No };
-            self.disk.reap(wait, &mut ended);
+            disk.reap(wait, &mut ended);
             let Some(completion) = ended.pop() else { break };
             if self.tokens.contains(&completion.token) {
                 self.held.push(completion);
@@ -115,11 +105,7 @@ impl<D: Disk> Disk for HangingDisk<D> {
         out.len() - before
     }
 
-    fn in_flight(&self) -> usize {
-        self.disk.in_flight() + self.held.len()
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
+    fn in_flight(&self, disk: &D) -> usize {
+        disk.in_flight() + self.held.len()
     }
 }

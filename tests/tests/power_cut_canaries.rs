@@ -7,7 +7,7 @@
 use slackwater::word_count::Emit;
 use slackwater_core::durable::{DiskError, OperationKind};
 use slackwater_mem::sim::{Crash, Fault, Image, Lies, PowerCuts, SimOptions, When};
-use slackwater_tests::buggy_disk::{Bug, BuggyDisk};
+use slackwater_tests::buggy_disk::{Bug, buggy};
 use slackwater_tests::crash::{Recorded, Sim};
 use slackwater_tests::sim_job::SimJob;
 
@@ -26,7 +26,7 @@ fn lost(recorded: &Recorded) -> Option<String> {
 
 /// Runs a job that makes a mistake.
 fn run_with(bug: Bug, job: SimJob) -> Recorded {
-    Recorded::new_on(job, &Sim::new(SimOptions::default()), |disk| BuggyDisk::new(disk, bug))
+    Recorded::new_on(job, &Sim::new(SimOptions::default()), |disk| buggy(disk, bug))
 }
 
 fn expect_found(bug: Bug) {
@@ -78,13 +78,13 @@ fn a_sync_that_is_tried_again_is_found() {
     let lies = Lies { sync_again: true, ..Lies::default() };
     let disk = || Sim::new(SimOptions { lies, ..SimOptions::default() });
     let sound = disk();
-    Recorded::new_on(job(1), &sound, |disk| BuggyDisk::new(disk, Bug::SyncTriedAgain));
+    Recorded::new_on(job(1), &sound, |disk| buggy(disk, Bug::SyncTriedAgain));
     let history = (1..).zip(sound.history());
     let syncs = history.filter(|(_, submitted)| submitted.kind == OperationKind::SyncFile).take(6);
     let found = syncs.map(|(operation, submitted)| {
         let disk = disk();
         disk.inject(operation, Fault::Error(DiskError::IO));
-        let recorded = Recorded::new_on(job(1), &disk, |disk| BuggyDisk::new(disk, Bug::SyncTriedAgain));
+        let recorded = Recorded::new_on(job(1), &disk, |disk| buggy(disk, Bug::SyncTriedAgain));
         let found = lost(&recorded).is_some();
         println!("{:?} of {} tried again: found {found}", submitted.kind, submitted.path);
         (submitted.path, found)
@@ -105,8 +105,7 @@ fn a_start_that_takes_a_killed_process_at_its_word_is_found() {
         |image: &Image| image.when() == When::After && image.submitted().path.contains("_metadata");
     let images = (0..killed.places()).filter_map(|number| killed.image(number));
     let renamed = images.filter(|image| is_renamed(image) && image.submitted().kind == OperationKind::Rename);
-    let resumed =
-        renamed.map(|image| recorded.recovery(&image, |disk| BuggyDisk::new(disk, Bug::ResumedUnsynced)));
+    let resumed = renamed.map(|image| recorded.recovery(&image, |disk| buggy(disk, Bug::ResumedUnsynced)));
     let found = resumed.filter_map(|next| lost(&next)).next().expect("ResumedUnsynced was not found");
     println!("ResumedUnsynced: {found}");
 }

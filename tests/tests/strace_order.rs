@@ -13,7 +13,7 @@ use std::process::Command;
 
 use slackwater_core::durable::{Disk, Names, Operation, OperationKind, Token, Wait, WriteFile, run_to_end};
 use slackwater_mem::MmapDisk;
-use slackwater_tests::leaving_out::{Choice, LeavingOut};
+use slackwater_tests::leaving_out::{Choice, leaving_out};
 use slackwater_uring::{UringDisk, UringOptions};
 
 type Bytes = &'static [u8];
@@ -71,7 +71,7 @@ fn write_a_checkpoint<D: Disk<Frozen = Bytes>>(disk: D, leave_out: &str, nth: us
         "folder" => Some(OperationKind::SyncFolder),
         _ => None,
     };
-    let mut disk = LeavingOut::new(disk, Nth { kind, nth });
+    let mut disk = leaving_out(disk, Nth { kind, nth });
     let folder = Operation::CreateFolder { path: "chk-1" };
     assert!(disk.submit(Token(0), folder).is_ok());
     disk.reap(Wait::ForOne, &mut heapless::Vec::<_, 1>::new());

@@ -10,7 +10,7 @@ use slackwater_core::durable::DiskError;
 use slackwater_core::time::Millis;
 use slackwater_mem::FrozenRun;
 use slackwater_mem::sim::{Fault, SimDisk, SimOptions};
-use slackwater_tests::hanging_disk::{Hanging, HangingDisk, Hangs};
+use slackwater_tests::hanging_disk::{Hanging, Hangs, hanging};
 use slackwater_tests::numbers::{CHECKPOINTS, Numbers, OUTPUT};
 use slackwater_tests::supervised::Supervised;
 
@@ -94,7 +94,7 @@ fn records_flow(trouble: Trouble, seed: u64) {
     let (numbers, options) = (Numbers::many_at_once(AT_ONCE), options());
     let mut maker = Troublemaker::new(trouble, &disk, &hangs);
     let mut assemble = |attempt, now| {
-        let disk = HangingDisk::new(disk.clone(), hangs.clone());
+        let disk = hanging(disk.clone(), hangs.clone());
         Job::assemble(numbers.job(false), disk, now, &JobOptions { attempt, ..options.clone() })
     };
     let mut supervised = Supervised::new(seed, STEPS_MAX);
@@ -215,7 +215,7 @@ fn a_sink_whose_commits_are_far_behind_declines_checkpoints_and_the_job_goes_on(
     let (disk, hangs) = (Sim::new(SimOptions { seed: 1, ..SimOptions::default() }), Hangs::default());
     let (numbers, options) = (Numbers::default(), options());
     let mut assemble = |attempt, now| {
-        let disk = HangingDisk::new(disk.clone(), hangs.clone());
+        let disk = hanging(disk.clone(), hangs.clone());
         Job::assemble(numbers.job(true), disk, now, &JobOptions { attempt, ..options.clone() })
     };
     let (mut completed, mut records) = (0, 0);

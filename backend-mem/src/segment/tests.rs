@@ -5,8 +5,8 @@ use std::vec::Vec;
 use std::{format, string::ToString};
 
 use slackwater_core::durable::{
-    Completion, Data, Disk, DiskError, Entry, Failure, Frozen, Names, Operation, Outcome, Token, Tokens,
-    Wait, Work, WriteFile, run_to_end,
+    Completion, Data, Disk, DiskError, Failure, Frozen, Layer, Layered, Names, Operation, Outcome, Token,
+    Tokens, Wait, Work, WriteFile, run_to_end,
 };
 use slackwater_core::format::FormatError;
 use slackwater_core::key_group::KeyGroup;
@@ -173,49 +173,33 @@ fn what_changes_while_a_segment_is_written_is_not_in_it() {
     assert!(entries_of(&restored.freeze().unwrap()) == expected);
 }
 
-/// A disk that counts the bytes of frames that are written where they lie, and those that are read.
-struct Counting {
-    disk: TestDisk,
+/// Counts the bytes of frames that are written where they lie, and those that are read.
+#[derive(Default)]
+struct Counts {
     frozen_len: u64,
     read_len: u64,
 }
 
-impl Disk for Counting {
-    type Block = <TestDisk as Disk>::Block;
-    type Frozen = FrozenRun;
+type Counting = Layered<TestDisk, Counts>;
 
-    fn block(&mut self) -> Option<Self::Block> {
-        self.disk.block()
-    }
+fn counting(disk: TestDisk) -> Counting {
+    Layered { disk, layer: Counts::default() }
+}
 
-    fn recycle(&mut self, block: Self::Block) {
-        self.disk.recycle(block);
-    }
-
+impl Layer<TestDisk> for Counts {
     fn submit<'p>(
         &mut self,
+        disk: &mut TestDisk,
         token: Token,
-        operation: Operation<'p, Self::Block, FrozenRun>,
-    ) -> Result<(), Operation<'p, Self::Block, FrozenRun>> {
+        operation: Operation<'p, <TestDisk as Disk>::Block, FrozenRun>,
+    ) -> Result<(), Operation<'p, <TestDisk as Disk>::Block, FrozenRun>> {
         if let Operation::Write { data: Data::Frozen(run), .. } = &operation {
             self.frozen_len += run.bytes().len() as u64;
         }
         if let Operation::Read { len, .. } = &operation {
             self.read_len += *len as u64;
         }
-        self.disk.submit(token, operation)
-    }
-
-    fn reap(&mut self, wait: Wait, out: &mut heapless::VecView<Completion<Self::Block>>) -> usize {
-        self.disk.reap(wait, out)
-    }
-
-    fn in_flight(&self) -> usize {
-        self.disk.in_flight()
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
+        disk.submit(token, operation)
     }
 }
 
@@ -224,11 +208,11 @@ fn long_runs_go_out_where_they_lie() {
     let mut heap = filled(4096, 0..=0, 12_000);
     let snapshot = heap.freeze().unwrap();
     let expected = entries_of(&snapshot);
-    let mut counting = Counting { disk: TestDisk::new(), frozen_len: 0, read_len: 0 };
+    let mut counting = counting(TestDisk::new());
     let mut writer = SegmentWriter::<Counting>::new(snapshot, spec("s.seg"));
     run_to_end(&mut counting, &mut writer).unwrap();
     let segment = writer.result().unwrap().clone().unwrap();
-    let percent = counting.frozen_len * 100 / segment.len;
+    let percent = counting.layer.frozen_len * 100 / segment.len;
     assert!(percent >= 80, "{percent} % of {} bytes", segment.len);
     let mut restored = self::heap(4096, 0..=0);
     restore_segment(&mut counting.disk, "s.seg", &segment, range(0..=0), &mut restored).unwrap();

@@ -7,7 +7,7 @@ use std::task::Waker;
 use heapless::VecView;
 use slackwater::Observer;
 use slackwater::actor::{Actor, Step};
-use slackwater_core::durable::{Completion, Disk, DiskError, Entry, Operation, Token, Wait};
+use slackwater_core::durable::{Completion, Disk, Layer, Layered, Wait};
 use slackwater_core::time::Now;
 use slackwater_tests::rng::Rng;
 
@@ -54,41 +54,12 @@ impl Weather {
     }
 }
 
-/// A disk that tells of nothing while it is slow, unless it is waited for.
-pub(crate) struct Slow<D> {
-    pub(crate) disk: D,
-    pub(crate) weather: Weather,
-}
+/// A disk that is slow in such weather.
+pub(crate) type Slow<D> = Layered<D, Weather>;
 
-impl<D: Disk> Disk for Slow<D> {
-    type Block = D::Block;
-    type Frozen = D::Frozen;
-
-    fn block(&mut self) -> Option<D::Block> {
-        self.disk.block()
-    }
-
-    fn recycle(&mut self, block: D::Block) {
-        self.disk.recycle(block);
-    }
-
-    fn submit<'p>(
-        &mut self,
-        token: Token,
-        operation: Operation<'p, D::Block, D::Frozen>,
-    ) -> Result<(), Operation<'p, D::Block, D::Frozen>> {
-        self.disk.submit(token, operation)
-    }
-
-    fn reap(&mut self, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
-        if wait == Wait::No && self.weather.is_slow() { 0 } else { self.disk.reap(wait, out) }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.disk.in_flight()
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
+/// The disk tells of nothing while it is slow, unless it is waited for.
+impl<D: Disk> Layer<D> for Weather {
+    fn reap(&mut self, disk: &mut D, wait: Wait, out: &mut VecView<Completion<D::Block>>) -> usize {
+        if wait == Wait::No && self.is_slow() { 0 } else { disk.reap(wait, out) }
     }
 }

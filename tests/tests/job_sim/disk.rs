@@ -1,8 +1,8 @@
 //! The disk of a run: simulated, with a bug over it if one is switched on, and slow at times.
 
-use slackwater_core::durable::Disk;
+use slackwater_core::durable::{Disk, Layered};
 use slackwater_mem::FrozenRun;
-use slackwater_tests::buggy_disk::{Bug, BuggyDisk};
+use slackwater_tests::buggy_disk::{Bug, buggy};
 use slackwater_tests::crash::Sim;
 
 use crate::actors::{Slow, Weather};
@@ -30,8 +30,8 @@ impl Disks {
         let bug = match self.mutant {
             Some(Mutant::AcknowledgeBeforeSync) => Bug::AcknowledgedBeforeSync,
             Some(Mutant::CompleteBeforeRename) => Bug::CommittedBeforeComplete,
-            Some(_) | None => return work.on(Slow { disk, weather }),
+            Some(_) | None => return work.on(Layered { disk, layer: weather }),
         };
-        work.on(Slow { disk: BuggyDisk::new(disk, bug), weather })
+        work.on(Layered { disk: buggy(disk, bug), layer: weather })
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use slackwater::Progress;
 use slackwater_core::durable::{Completion, Disk, FileId, Operation, Outcome, Token, folder_of};
 use slackwater_mem::MmapDisk;
-use slackwater_tests::leaving_out::{Choice, LeavingOut};
+use slackwater_tests::leaving_out::{Choice, leaving_out};
 use slackwater_tests::sim_job::{OUTPUT, Run, SimJob};
 use slackwater_uring::{UringDisk, UringOptions};
 
@@ -56,10 +56,10 @@ impl Backend {
         match self {
             Self::Mmap => {
                 let disk = MmapDisk::new(root).map_err(|error| error.to_string())?;
-                job.run_on(LeavingOut::new(disk, Missing::new(missing)), stop)
+                job.run_on(leaving_out(disk, Missing::new(missing)), stop)
             }
-            Self::Uring => job.run_on(LeavingOut::new(ring(true)?, Missing::new(missing)), stop),
-            Self::UringBuffered => job.run_on(LeavingOut::new(ring(false)?, Missing::new(missing)), stop),
+            Self::Uring => job.run_on(leaving_out(ring(true)?, Missing::new(missing)), stop),
+            Self::UringBuffered => job.run_on(leaving_out(ring(false)?, Missing::new(missing)), stop),
         }
     }
 }

@@ -217,7 +217,7 @@ fn chunks_do_not_span_key_groups_and_each_key_group_can_be_read_alone() {
             heap.put(state, KeyGroup(number % 8), &number.to_le_bytes(), &value).unwrap();
         }
         let expected = entries_of(&heap.freeze().unwrap());
-        let mut counting = Counting { disk: TestDisk::new(), frozen_len: 0, read_len: 0 };
+        let mut counting = counting(TestDisk::new());
         let spec = SegmentSpec { compression, ..spec("s.seg") };
         let mut writer = SegmentWriter::<Counting>::new(heap.freeze().unwrap(), spec);
         run_to_end(&mut counting, &mut writer).unwrap();
@@ -231,7 +231,7 @@ fn chunks_do_not_span_key_groups_and_each_key_group_can_be_read_alone() {
             assert!(frames.len() > CHUNK_LEN_MAX && row.data_len.get() < frames.len() as u64 * 3 / 4);
         }
         // Nothing but the wanted key groups, the index and what a block is longer is read.
-        counting.read_len = 0;
+        counting.layer.read_len = 0;
         let mut restored = self::heap(4096, 2..=4);
         restore_segment(&mut counting, "s.seg", &segment, range(2..=4), &mut restored).unwrap();
         let wanted = rows[2..=4].iter().map(|row| row.data_len.get()).sum::<u64>();
@@ -240,7 +240,7 @@ fn chunks_do_not_span_key_groups_and_each_key_group_can_be_read_alone() {
         let limit = wanted + tail + 65_536 + 8 * 4096;
         let all = rows.iter().map(|row| row.data_len.get()).sum::<u64>();
         assert!(limit < all, "the test could fail");
-        assert!(counting.read_len <= limit, "{} of {limit}", counting.read_len);
+        assert!(counting.layer.read_len <= limit, "{} of {limit}", counting.layer.read_len);
         let wanted = expected.into_iter().filter(|((_, group, _), _)| (2..=4).contains(group));
         assert!(entries_of(&restored.freeze().unwrap()) == wanted.collect::<Entries>());
     }

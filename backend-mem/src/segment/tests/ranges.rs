@@ -33,13 +33,13 @@ fn key_groups_are_restored_without_reading_the_others() {
         let segment = write_with(compression, &mut disk, heap.freeze().unwrap(), "s.seg");
         // The shares of subtasks: one of each kind at parallelisms of 1, 2, 3, 5, 16.
         for groups in [0..=15, 0..=7, 8..=15, 6..=10, 11..=15, 3..=6, 9..=9, 15..=15] {
-            let mut counting = Counting { disk: disk.clone(), frozen_len: 0, read_len: 0 };
+            let mut counting = counting(disk.clone());
             let mut restored = self::heap(4096, groups.clone());
             let wanted = range(groups.clone());
             restore_segment(&mut counting, "s.seg", &segment, wanted, &mut restored).unwrap();
             let (data_len, others_len) = lens(&mut disk, &segment, wanted);
             let read_max = data_len + data_len / 20 + others_len;
-            let read = counting.read_len;
+            let read = counting.layer.read_len;
             assert!(read <= read_max, "{compression} {groups:?}: {read} bytes of at most {read_max}");
             assert!(read >= data_len);
             let own = expected.iter().filter(|((_, group, _), _)| groups.contains(group));
@@ -55,9 +55,13 @@ fn all_but_key_groups_is_verified_without_reading_them() {
     let mut disk = TestDisk::new();
     let segment = write(&mut disk, heap.freeze().unwrap(), "s.seg");
     let (data_len, others_len) = lens(&mut disk, &segment, range(0..=GROUPS - 1));
-    let mut counting = Counting { disk, frozen_len: 0, read_len: 0 };
+    let mut counting = counting(disk);
     verify_all_but_key_groups(&mut counting, "s.seg", &segment).unwrap();
-    assert!(counting.read_len <= 2 * others_len && others_len < data_len / 20, "{}", counting.read_len);
+    assert!(
+        counting.layer.read_len <= 2 * others_len && others_len < data_len / 20,
+        "{}",
+        counting.layer.read_len
+    );
 }
 
 #[test]

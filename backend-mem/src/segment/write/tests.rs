@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-use slackwater_core::durable::{Data, DiskError, Entry, FileId, Operation, Token, Wait};
+use slackwater_core::durable::{Data, FileId, Layer, Layered, Operation, Token, Wait};
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::key_group::{KeyGroupRange, MaxParallelism};
 
@@ -14,62 +14,53 @@ use crate::segment::{Compression, check_compression};
 type Inner = MemDisk<FrozenRun>;
 type Write = (Token, FileId, u64, Data<<Inner as Disk>::Block, FrozenRun>);
 
-/// A disk that takes one write at a time, and reads its bytes only when it is reaped.
-struct Slow {
-    disk: Inner,
-    waiting: Option<Write>,
+/// Takes one write at a time, and has its bytes read only when the disk is reaped.
+#[derive(Default)]
+struct Waiting(Option<Write>);
+
+type Slow = Layered<Inner, Waiting>;
+
+fn slow() -> Slow {
+    Layered { disk: Inner::new(), layer: Waiting::default() }
 }
 
-impl Slow {
-    fn new() -> Self {
-        Self { disk: Inner::new(), waiting: None }
-    }
-
+impl Waiting {
     fn reads_frames(&self) -> bool {
-        matches!(self.waiting, Some((.., Data::Frozen(_))))
+        matches!(self.0, Some((.., Data::Frozen(_))))
     }
 }
 
-impl Disk for Slow {
-    type Block = <Inner as Disk>::Block;
-    type Frozen = FrozenRun;
-
-    fn block(&mut self) -> Option<Self::Block> {
-        self.disk.block()
-    }
-
-    fn recycle(&mut self, block: Self::Block) {
-        self.disk.recycle(block);
-    }
-
+impl Layer<Inner> for Waiting {
     fn submit<'p>(
         &mut self,
+        disk: &mut Inner,
         token: Token,
-        operation: Operation<'p, Self::Block, FrozenRun>,
-    ) -> Result<(), Operation<'p, Self::Block, FrozenRun>> {
+        operation: Operation<'p, <Inner as Disk>::Block, FrozenRun>,
+    ) -> Result<(), Operation<'p, <Inner as Disk>::Block, FrozenRun>> {
         let Operation::Write { file, offset, data } = operation else {
-            return self.disk.submit(token, operation);
+            return disk.submit(token, operation);
         };
-        if self.waiting.is_some() {
+        if self.0.is_some() {
             return Err(Operation::Write { file, offset, data });
         }
-        self.waiting = Some((token, file, offset, data));
+        self.0 = Some((token, file, offset, data));
         Ok(())
     }
 
-    fn reap(&mut self, wait: Wait, out: &mut heapless::VecView<Completion<Self::Block>>) -> usize {
-        if let Some((token, file, offset, data)) = self.waiting.take() {
-            assert!(self.disk.submit(token, Operation::Write { file, offset, data }).is_ok());
+    fn reap(
+        &mut self,
+        disk: &mut Inner,
+        wait: Wait,
+        out: &mut heapless::VecView<Completion<<Inner as Disk>::Block>>,
+    ) -> usize {
+        if let Some((token, file, offset, data)) = self.0.take() {
+            assert!(disk.submit(token, Operation::Write { file, offset, data }).is_ok());
         }
-        self.disk.reap(wait, out)
+        disk.reap(wait, out)
     }
 
-    fn in_flight(&self) -> usize {
-        self.disk.in_flight() + usize::from(self.waiting.is_some())
-    }
-
-    fn list(&mut self, folder: &str, each: &mut dyn FnMut(Entry<'_>)) -> Result<(), DiskError> {
-        self.disk.list(folder, each)
+    fn in_flight(&self, disk: &Inner) -> usize {
+        disk.in_flight() + usize::from(self.0.is_some())
     }
 }
 
@@ -135,12 +126,12 @@ fn a_key_group_is_given_up_when_the_disk_has_read_it_and_not_before() {
     let expected: Vec<Vec<u8>> = (0..GROUPS)
         .flat_map(|group| snapshot.pages(state, KeyGroup(group)).map(|page| page.bytes().to_vec()))
         .collect();
-    let mut disk = Slow::new();
+    let mut disk = slow();
     let mut writer = SegmentWriter::<Slow>::new(snapshot, spec(Compression::None));
     let mut tokens = Tokens::new(1);
     loop {
         writer.advance(&mut disk, &mut tokens);
-        if disk.reads_frames() {
+        if disk.layer.reads_frames() {
             break;
         }
         reap(&mut writer, &mut disk);
@@ -180,7 +171,7 @@ fn copied_out_of_turn(compression: Compression) {
     }
     let snapshot = heap.freeze().unwrap();
     let expected = entries_of(&snapshot, state);
-    let mut disk = Slow::new();
+    let mut disk = slow();
     let mut writer = SegmentWriter::<Slow>::new(snapshot, spec(compression));
     let mut tokens = Tokens::new(1);
     // The disk has the header and takes no more.
