@@ -33,7 +33,7 @@ pub use slackwater_core::format::segment::Compression;
 pub use compression::{Unsupported, check_compression, decompress_key_group};
 pub use error::{RestoreCause, RestoreError, WriteError};
 pub use fetch::{KeyGroupBytes, KeyGroupReader};
-pub use operator_state::{OldSegment, restore_operator_state, restore_renamed_operator_state};
+pub use operator_state::{OldSegment, OldSegments, restore_operator_state};
 pub use read::read_file;
 pub use restore::{Renamed, RestoreStats, SegmentRestore, restore_segment};
 pub(crate) use source::same;

@@ -32,17 +32,80 @@ pub struct OldSegment<'a> {
     pub segment: &'a SegmentRef,
 }
 
-/// Puts into `heap` what new subtask `index` gets of the states that are not kept by key (rules R11 to R14), and says
-/// how many entries that is. `old` has an entry for each old subtask, in order: none for one that left no segment.
-/// Every such state is registered, whether the operator asks for it again or not (rule O4).
-///
-/// Reads the footer of every segment, and what is not kept by key of those that hold a part for the subtask. Waits
-/// for the disk. Memory, the heap's own apart: a few words for each state of each segment, and what is not
-/// kept by key of one segment at a time.
+/// What the segments of an operator's old subtasks say of themselves, read and checked once for all its new subtasks.
+#[derive(Debug)]
+pub struct OldSegments<'a> {
+    /// One for each old subtask, in order: none for one that left no segment.
+    subtasks: Vec<Option<(OldSegment<'a>, SegmentMeta)>>,
+}
+
+impl<'a> OldSegments<'a> {
+    /// Reads the footer of every segment. `old` has an entry for each old subtask, in order: none for one that left no
+    /// segment. Waits for the disk. Memory: the footers.
+    ///
+    /// # Errors
+    /// A file is damaged or not the one it should be.
+    pub fn read<D: Disk>(disk: &mut D, old: &[Option<OldSegment<'a>>]) -> Result<Self, RestoreError> {
+        let mut read = |segment: &OldSegment<'a>| {
+            let meta = SegmentMeta::read(disk, segment.path, segment.segment);
+            meta.map(|meta| (*segment, meta)).map_err(|cause| segment.error(cause))
+        };
+        let subtasks = old.iter().map(|segment| segment.as_ref().map(&mut read).transpose());
+        Ok(Self { subtasks: subtasks.collect::<Result<_, _>>()? })
+    }
+
+    /// Puts into `heap` what new subtask `index` gets of the states that are not kept by key (rules R11 to R14), and says
+    /// how many entries that is. Every such state is registered, whether the operator asks for it again or not (rule O4).
+    ///
+    /// Reads what is not kept by key of those segments that hold a part for the subtask. Waits for the disk. Memory, the
+    /// heap's own apart: a few words for each state of each segment, and what is not kept by key of one segment at a time.
+    ///
+    /// # Errors
+    /// A file is damaged, states do not agree among each other or with those of the heap, or have entries there already,
+    /// or `rescaling` does not fit. The heap then holds a part and must be thrown away.
+    pub fn restore<D: Disk, A: ArenaHandle>(
+        &self,
+        disk: &mut D,
+        rescaling: Rescaling,
+        index: u32,
+        renamed: Renamed<'_>,
+        heap: &mut Heap<A>,
+    ) -> Result<u64, RestoreError> {
+        let mut states = OldStates::new();
+        for (subtask, segment, meta) in self.segments() {
+            look_through((meta, renamed), subtask, heap, &mut states)
+                .map_err(|cause| segment.error(cause))?;
+        }
+        let parts =
+            assign(&states, self.subtasks.len(), rescaling, index).map_err(|error| self.error(error))?;
+        let mut total = 0;
+        for (subtask, segment, meta) in self.segments() {
+            let parts = parts.get(subtask).filter(|parts| !parts.is_empty());
+            if let Some(parts) = parts {
+                total += take(disk, (segment, meta), parts, heap).map_err(|cause| segment.error(cause))?;
+            }
+        }
+        Ok(total)
+    }
+
+    fn segments(&self) -> impl Iterator<Item = (usize, OldSegment<'a>, &SegmentMeta)> {
+        let segments = self.subtasks.iter().enumerate();
+        segments.filter_map(|(subtask, segment)| {
+            segment.as_ref().map(|(segment, meta)| (subtask, *segment, meta))
+        })
+    }
+
+    fn error(&self, error: AssignError) -> RestoreError {
+        let path = self.segments().next().map_or_else(String::new, |(_, segment, _)| segment.path.to_owned());
+        RestoreError { path, cause: error.into() }
+    }
+}
+
+/// Gives new subtask `index` its part of the states that are not kept by key, for a caller that has one such subtask:
+/// [`OldSegments`] reads and restores.
 ///
 /// # Errors
-/// A file is damaged or not the one it should be, states do not agree among each other or with those of the heap, or
-/// have entries there already, or `rescaling` does not fit. The heap then holds a part and must be thrown away.
+/// As [`OldSegments::read`] and [`OldSegments::restore`].
 pub fn restore_operator_state<D: Disk, A: ArenaHandle>(
     disk: &mut D,
     old: &[Option<OldSegment<'_>>],
@@ -50,45 +113,7 @@ pub fn restore_operator_state<D: Disk, A: ArenaHandle>(
     index: u32,
     heap: &mut Heap<A>,
 ) -> Result<u64, RestoreError> {
-    restore_renamed_operator_state(disk, old, rescaling, index, Renamed::NONE, heap)
-}
-
-/// The same for states whose operator has another name now.
-///
-/// # Errors
-/// As [`restore_operator_state`].
-pub fn restore_renamed_operator_state<D: Disk, A: ArenaHandle>(
-    disk: &mut D,
-    old: &[Option<OldSegment<'_>>],
-    rescaling: Rescaling,
-    index: u32,
-    renamed: Renamed<'_>,
-    heap: &mut Heap<A>,
-) -> Result<u64, RestoreError> {
-    let mut states = OldStates::new();
-    for (subtask, segment) in segments(old) {
-        look_through(disk, (segment, renamed), subtask, heap, &mut states)
-            .map_err(|cause| segment.error(cause))?;
-    }
-    let assigned = assign(&states, old.len(), rescaling, index);
-    let first = segments(old).next();
-    let parts = match (assigned, first) {
-        (Ok(parts), _) => parts,
-        (Err(error), Some((_, segment))) => return Err(segment.error(error.into())),
-        (Err(error), None) => return Err(RestoreError { path: String::new(), cause: error.into() }),
-    };
-    let mut total = 0;
-    for (subtask, segment) in segments(old) {
-        let parts = parts.get(subtask).filter(|parts| !parts.is_empty());
-        if let Some(parts) = parts {
-            total += take(disk, segment, parts, heap).map_err(|cause| segment.error(cause))?;
-        }
-    }
-    Ok(total)
-}
-
-fn segments<'a>(old: &[Option<OldSegment<'a>>]) -> impl Iterator<Item = (usize, OldSegment<'a>)> {
-    old.iter().enumerate().filter_map(|(subtask, segment)| Some((subtask, (*segment)?)))
+    OldSegments::read(disk, old)?.restore(disk, rescaling, index, Renamed::NONE, heap)
 }
 
 impl OldSegment<'_> {
@@ -109,14 +134,12 @@ struct OldState {
 }
 
 /// Registers the states of a segment that are not kept by key.
-fn look_through<D: Disk, A: ArenaHandle>(
-    disk: &mut D,
-    (segment, renamed): (OldSegment<'_>, Renamed<'_>),
+fn look_through<A: ArenaHandle>(
+    (meta, renamed): (&SegmentMeta, Renamed<'_>),
     subtask: usize,
     heap: &mut Heap<A>,
     states: &mut OldStates,
 ) -> Result<(), RestoreCause> {
-    let meta = SegmentMeta::read(disk, segment.path, segment.segment)?;
     for state in meta.footer()?.states().filter(|state| state.distribution != Distribution::ByKey) {
         let state = StateEntry { operator: renamed.name_of(state.operator), ..state };
         let id = register(&state, heap)?;
@@ -174,16 +197,15 @@ fn assign(
 /// Puts the parts of one segment into the heap.
 fn take<D: Disk, A: ArenaHandle>(
     disk: &mut D,
-    segment: OldSegment<'_>,
+    (segment, meta): (OldSegment<'_>, &SegmentMeta),
     parts: &Parts,
     heap: &mut Heap<A>,
 ) -> Result<u64, RestoreCause> {
-    let meta = SegmentMeta::read(disk, segment.path, segment.segment)?;
     if let Some(row) = meta.row_without_key()? {
         let shapes = Shapes::of(&meta.header, &meta.footer()?);
         let hasher = Hasher::new(meta.header.hash_seed);
         let checker = PageChecker { header: meta.header, hasher, shapes: &shapes };
-        let mut source = SegmentSource::open(disk, segment.path, &meta)?;
+        let mut source = SegmentSource::open(disk, segment.path, meta)?;
         let mut tally = Tally::of(&meta.footer()?);
         source.read_key_groups(&[row], checker, &mut |pages| {
             pages.entries(&mut |number, key, value| {

@@ -129,40 +129,58 @@ impl KeyedState<'_> {
             };
         }
         let states = RestoredStates::new(Some(manifest), &[]).with_previous(&self.builder.previous);
-        let mut heaps = Vec::new();
-        for (vertex, index, key_groups) in self.subtasks() {
-            let (mut heap, mut rest) = (self.heap(vertex, key_groups, manifest.hash_seed)?, Vec::new());
-            let renamed = Renamed { from: states.stored_name(&vertex.name), to: &vertex.name };
-            for segment in states.segments(&vertex.name) {
-                let Some(range) = segment.key_groups.intersect(key_groups) else { continue };
-                let path = paths::join(self.folder, &segment.file_name);
-                let opened = SegmentRestore::open_renamed(disk, &path, segment, range, renamed, &mut heap);
-                let restored = opened.and_then(|mut restore| {
-                    if !is_lazy {
-                        restore.finish(disk, &mut heap)?;
-                    }
-                    Ok(restore)
-                });
-                match restored {
-                    Ok(restore) => rest.push(restore),
-                    Err(error) => return Ok(Err(error)),
-                }
+        let mut heaps = Heaps::new();
+        for (vertex, _, key_groups) in self.subtasks() {
+            let mut heap = self.heap(vertex, key_groups, manifest.hash_seed)?;
+            match self.key_groups(disk, &states, vertex, is_lazy, &mut heap) {
+                Ok(rest) => heaps.push((heap, rest)),
+                Err(error) => return Ok(Err(error)),
             }
+        }
+        let mut rest = heaps.as_mut_slice();
+        for vertex in self.keyed_vertices() {
+            let (heaps, behind) = rest.split_at_mut(vertex.signals.len());
+            rest = behind;
             let mut segments = states.segments(&vertex.name);
             if segments.any(|segment| with_operator_state.contains(&segment.file_name))
-                && let Err(error) = self.operator_state(disk, &states, (vertex, index), &mut heap)
+                && let Err(error) = self.operator_state(disk, &states, vertex, heaps)
             {
                 return Ok(Err(error));
             }
-            heaps.push((heap, rest));
         }
         Ok(Ok(heaps))
     }
 
+    /// Reads the key groups of a heap from the segments of a vertex; if it `is_lazy`, gives what has yet to be read.
+    fn key_groups<D: Disk>(
+        &self,
+        disk: &mut D,
+        states: &RestoredStates<'_>,
+        vertex: &Vertex,
+        is_lazy: bool,
+        heap: &mut Heap,
+    ) -> Result<Vec<SegmentRestore>, RestoreError> {
+        let (key_groups, mut rest) = (heap.options().key_groups, Vec::new());
+        let renamed = Renamed { from: states.stored_name(&vertex.name), to: &vertex.name };
+        for segment in states.segments(&vertex.name) {
+            let Some(range) = segment.key_groups.intersect(key_groups) else { continue };
+            let path = paths::join(self.folder, &segment.file_name);
+            let mut restore = SegmentRestore::open_renamed(disk, &path, segment, range, renamed, heap)?;
+            if !is_lazy {
+                restore.finish(disk, heap)?;
+            }
+            rest.push(restore);
+        }
+        Ok(rest)
+    }
+
+    fn keyed_vertices(&self) -> impl Iterator<Item = &Vertex> {
+        self.builder.vertices.iter().filter(|vertex| vertex.is_keyed)
+    }
+
     /// The subtasks with keyed state, each by its vertex and index, and their key groups.
     fn subtasks(&self) -> impl Iterator<Item = (&Vertex, u32, KeyGroupRange)> {
-        let keyed = self.builder.vertices.iter().filter(|vertex| vertex.is_keyed);
-        keyed.flat_map(move |vertex| {
+        self.keyed_vertices().flat_map(move |vertex| {
             let parallelism = u32::try_from(vertex.signals.len()).expect("the job has been validated");
             (0..parallelism).map(move |index| {
                 let range = range_of_subtask(self.max_parallelism, parallelism, index);

@@ -166,6 +166,24 @@ fn o1_a_state_of_another_distribution_or_codec_is_refused_by_name() {
 }
 
 #[test]
+fn what_segments_say_of_themselves_is_read_once_and_a_subtask_without_a_part_reads_nothing_more() {
+    let (mut disk, mut source) = (Disk::new(), heap());
+    List::register(&mut source, "op", "list").unwrap().push(&mut source, b"x").unwrap();
+    let segment = write(&mut disk, &mut source, "s");
+    let old = OldSegments::read(&mut disk, &[Some(OldSegment { path: "s", segment: &segment })]).unwrap();
+    let rescaling = Rescaling::new(groups(), 1, 4).unwrap();
+    let mut restore = |disk: &mut Disk| {
+        let restored = |index| old.restore(disk, rescaling, index, Renamed::NONE, &mut heap());
+        (0..4).map(restored).collect::<Vec<_>>()
+    };
+    let restored: Vec<_> = restore(&mut disk).into_iter().map(Result::unwrap).collect();
+    assert_eq!(restored.iter().sum::<u64>(), 1);
+    for (with, without) in restored.iter().zip(restore(&mut Disk::new())) {
+        assert_eq!(*with == 0, without == Ok(0), "{without:?}");
+    }
+}
+
+#[test]
 fn numbers_of_subtasks_that_do_not_fit_are_refused_by_name() {
     let (mut disk, mut source) = (Disk::new(), heap());
     List::register(&mut source, "op", "list").unwrap().push(&mut source, b"x").unwrap();

@@ -3,9 +3,7 @@
 use slackwater_core::assign::Rescaling;
 use slackwater_core::durable::Disk;
 use slackwater_mem::Heap;
-use slackwater_mem::segment::{
-    OldSegment, Renamed, RestoreError, SegmentRef, restore_renamed_operator_state,
-};
+use slackwater_mem::segment::{OldSegment, OldSegments, Renamed, RestoreError, SegmentRef, SegmentRestore};
 
 use super::KeyedState;
 use crate::checkpoint::RestoredStates;
@@ -13,14 +11,14 @@ use crate::graph::Vertex;
 use crate::paths;
 
 impl KeyedState<'_> {
-    /// Gives subtask `index` of a vertex its part of all lists, broadcast maps and raw bytes (rules R11 to R14). Reads the
-    /// footers of all segments of the vertex.
+    /// Gives each subtask of a vertex, whose heaps these are, its part of all lists, broadcast maps and raw bytes (rules R11
+    /// to R14). Reads the footer of each segment of the vertex once.
     pub(super) fn operator_state<D: Disk>(
         &self,
         disk: &mut D,
         states: &RestoredStates<'_>,
-        (vertex, index): (&Vertex, u32),
-        heap: &mut Heap,
+        vertex: &Vertex,
+        heaps: &mut [(Heap, Vec<SegmentRestore>)],
     ) -> Result<(), RestoreError> {
         let stored: Vec<Option<&SegmentRef>> = states.segments_by_subtask(&vertex.name).collect();
         let path = |segment: &Option<&SegmentRef>| {
@@ -33,13 +31,13 @@ impl KeyedState<'_> {
             .map(|(segment, path)| segment.map(|segment| OldSegment { path, segment }))
             .collect();
         let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
-        let rescaling = Rescaling::new(self.max_parallelism, count(old.len()), count(vertex.signals.len()));
-        match rescaling {
-            Ok(rescaling) => {
-                let renamed = Renamed { from: states.stored_name(&vertex.name), to: &vertex.name };
-                restore_renamed_operator_state(disk, &old, rescaling, index, renamed, heap).map(drop)
-            }
-            Err(error) => Err(RestoreError { path: self.folder.to_owned(), cause: error.into() }),
-        }
+        let rescaling =
+            Rescaling::new(self.max_parallelism, count(old.len()), count(vertex.signals.len()))
+                .map_err(|error| RestoreError { path: self.folder.to_owned(), cause: error.into() })?;
+        let renamed = Renamed { from: states.stored_name(&vertex.name), to: &vertex.name };
+        let old = OldSegments::read(disk, &old)?;
+        let mut subtasks = (0..).zip(heaps);
+        subtasks
+            .try_for_each(|(index, (heap, _))| old.restore(disk, rescaling, index, renamed, heap).map(drop))
     }
 }
