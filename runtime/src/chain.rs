@@ -107,8 +107,13 @@ pub(crate) trait ChainOps: Send {
     /// Sends a cancel marker on every output.
     fn cancel(&mut self, id: CheckpointId);
 
-    /// Prepares the operators of subtask `info`, head to tail. Restored state is in the heap already.
-    fn open(&mut self, _info: &SubtaskInfo, _cx: &mut Cx) -> Result<(), OperatorError> {
+    /// Prepares the operators of subtask `info`, head to tail. Restored keyed state is in the heap already.
+    fn open(
+        &mut self,
+        _restored: &RestoredStates<'_>,
+        _info: &SubtaskInfo,
+        _cx: &mut Cx,
+    ) -> Result<(), OperatorError> {
         Ok(())
     }
 
@@ -220,14 +225,6 @@ macro_rules! pass_on {
         ) -> Result<(), OperatorError> {
             self.next.replay(states, info)
         }
-        fn snapshot(
-            &mut self,
-            id: CheckpointId,
-            states: &mut Vec<crate::checkpoint::InlineState>,
-            cx: &mut Cx,
-        ) {
-            self.next.snapshot(id, states, cx);
-        }
         fn is_sealed(&self, id: CheckpointId) -> bool {
             self.next.is_sealed(id)
         }
@@ -310,8 +307,17 @@ where
 impl<F: Send, O: Record + ?Sized> ChainOps for FlatMapStage<F, O> {
     pass_on!();
 
-    fn open(&mut self, info: &SubtaskInfo, cx: &mut Cx) -> Result<(), OperatorError> {
-        self.next.open(info, cx)
+    fn open(
+        &mut self,
+        restored: &RestoredStates<'_>,
+        info: &SubtaskInfo,
+        cx: &mut Cx,
+    ) -> Result<(), OperatorError> {
+        self.next.open(restored, info, cx)
+    }
+
+    fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx) {
+        self.next.snapshot(id, states, cx);
     }
 
     fn on_restored(&mut self, cx: &mut Cx) -> Result<(), OperatorError> {

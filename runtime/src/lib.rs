@@ -124,6 +124,7 @@ pub mod inputs;
 pub mod job;
 pub mod keyed;
 pub mod line_source;
+pub mod list_state;
 mod mail;
 #[cfg(feature = "mutants")]
 pub mod mutants;

@@ -6,6 +6,7 @@ use slackwater_core::time::Millis;
 use slackwater_mem::Codec;
 
 use crate::chain::{ChainOps, Cx, Stage, pass_on};
+use crate::checkpoint::{InlineState, RestoredStates};
 use crate::keyed::{Context, KeyedProcess, Rest, Setup};
 use crate::operator::{OperatorError, SubtaskInfo};
 
@@ -49,10 +50,19 @@ where
 impl<P: KeyedProcess, K: Send> ChainOps for KeyedStage<P, K> {
     pass_on!();
 
-    fn open(&mut self, info: &SubtaskInfo, cx: &mut Cx) -> Result<(), OperatorError> {
+    fn open(
+        &mut self,
+        restored: &RestoredStates<'_>,
+        info: &SubtaskInfo,
+        cx: &mut Cx,
+    ) -> Result<(), OperatorError> {
         let heap = cx.heap.as_mut().expect("a subtask with a keyed process has a heap");
         self.process.open(&mut Setup { heap, info: &self.info })?;
-        self.next.open(info, cx)
+        self.next.open(restored, info, cx)
+    }
+
+    fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx) {
+        self.next.snapshot(id, states, cx);
     }
 
     fn on_restored(&mut self, cx: &mut Cx) -> Result<(), OperatorError> {

@@ -4,7 +4,9 @@ use slackwater_core::ids::CheckpointId;
 use slackwater_core::time::Millis;
 
 use crate::chain::{ChainOps, Cx, Emit, Stage, pass_on};
+use crate::checkpoint::{InlineState, RestoredStates};
 use crate::keyed::Rest;
+use crate::list_state::{ListStates, RestoredLists};
 use crate::operator::{OperatorError, SubtaskInfo};
 use crate::output::Output;
 use crate::transform::Transform;
@@ -46,8 +48,24 @@ impl<T: Transform> Stage<T::In> for TransformStage<T> {
 impl<T: Transform> ChainOps for TransformStage<T> {
     pass_on!();
 
-    fn open(&mut self, info: &SubtaskInfo, cx: &mut Cx) -> Result<(), OperatorError> {
-        self.next.open(info, cx)
+    fn open(
+        &mut self,
+        restored: &RestoredStates<'_>,
+        info: &SubtaskInfo,
+        cx: &mut Cx,
+    ) -> Result<(), OperatorError> {
+        if let Some(lists) = RestoredLists::of(&self.name, info, restored) {
+            self.transform.restore(&lists)?;
+        }
+        self.next.open(restored, info, cx)
+    }
+
+    fn snapshot(&mut self, id: CheckpointId, states: &mut Vec<InlineState>, cx: &mut Cx) {
+        // Tail to head (rule X11).
+        self.next.snapshot(id, states, cx);
+        if let Err(error) = self.transform.snapshot(&mut ListStates::new(&self.name, states)) {
+            cx.fail(&self.name, error);
+        }
     }
 
     fn on_restored(&mut self, cx: &mut Cx) -> Result<(), OperatorError> {

@@ -225,7 +225,7 @@ pub(super) fn subtasks(
                 head.restore(states, &info)?;
                 check_in_flight(&vertex.name, &*head, states)?;
                 head.chain().replay(states, &info)?;
-                head.chain().open(&info, &mut cx)?;
+                head.chain().open(states, &info, &mut cx)?;
                 if loading.is_none() { head.chain().on_restored(&mut cx) } else { Ok(()) }
             })?;
             let is_drained = states.is_drained(&vertex.operators).unwrap_or(false);

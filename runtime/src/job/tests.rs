@@ -26,6 +26,7 @@ mod graph;
 mod hooks;
 mod in_flight;
 mod keyed;
+mod lists;
 mod loading;
 mod memory;
 mod modes;
