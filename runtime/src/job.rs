@@ -190,6 +190,7 @@ pub struct AssembledJob {
     pub passed_over: Vec<PassedOver>,
     /// Its sinks by the names of their operators, and what each promises.
     pub sinks: Vec<(String, Guarantee)>,
+    pub(crate) name: String,
     pub(crate) shared: Shared,
     pub(crate) coordinator: Mailbox<CoordinatorMail>,
 }

@@ -18,12 +18,14 @@ mod tests;
 mod tracker;
 
 pub use samples::Distribution;
-pub(crate) use tracker::Tracker;
+pub(crate) use tracker::{Figures, Tracker};
 
 /// How many checkpoints that have ended are remembered, besides the latest of each sort (rule M3).
 pub const HISTORY: usize = 10;
 
-/// Figures of a job's checkpoints, all of one moment.
+/// Figures of a job's checkpoints, all of one moment. A job that starts again under a
+/// [`Supervisor`](crate::Supervisor) goes on with those of its earlier attempts: checkpoints that were under way when it failed
+/// count as failed, and [`CheckpointCounts::restored`] says how often it went on from a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointStatistics {
     /// How many there were (rule M2).
@@ -38,7 +40,7 @@ pub struct CheckpointStatistics {
     pub latest_savepoint: Option<CheckpointRecord>,
     /// The latest that failed.
     pub latest_failed: Option<CheckpointRecord>,
-    /// What the job was restored from.
+    /// What the job was restored from the last time.
     pub latest_restored: Option<RestoreFigures>,
     /// Over all completed checkpoints.
     pub summary: Summary,
@@ -49,7 +51,7 @@ pub struct CheckpointStatistics {
 pub struct CheckpointRecord {
     /// Of all subtasks together (rule M5).
     pub figures: CheckpointFigures,
-    /// From completion until every sink had committed; none while one has not.
+    /// From completion until every sink had committed; none while one has not, or if the job failed before.
     pub commit: Option<Millis>,
     /// What was reported of each subtask, in the order of the graph (rule M6).
     pub subtasks: Vec<SubtaskRecord>,

@@ -18,6 +18,8 @@ use self::account::Account;
 pub use self::account::Cause;
 use crate::error::{JobError, Remedy};
 use crate::job::{AssembledJob, JobOptions, Report};
+use crate::statistics::Figures;
+use crate::telemetry;
 
 /// Decides whether a job that has ended starts again, and adds up its reports.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub struct Supervisor {
     first_attempt: u64,
     account: Account,
     has_run: bool,
+    /// The job's name, once it has been put together.
+    job: String,
+    /// What the next attempt goes on with.
+    figures: Option<Figures>,
 }
 
 /// What follows from the end of an attempt.
@@ -66,6 +72,8 @@ impl Supervisor {
             first_attempt: options.attempt,
             account: Account::default(),
             has_run: false,
+            job: String::new(),
+            figures: None,
         })
     }
 
@@ -75,12 +83,14 @@ impl Supervisor {
         self.first_attempt.wrapping_add(self.machine.restarts())
     }
 
-    /// The job has been put together and runs.
+    /// The job has been put together and runs. It goes on with the [figures](crate::statistics) of the attempt before.
     ///
     /// # Errors
     /// It was not due.
-    pub fn on_started(&mut self, now: Now) -> Result<(), JobError> {
+    pub fn on_started(&mut self, now: Now, job: &AssembledJob) -> Result<(), JobError> {
         self.has_run = true;
+        self.job.clone_from(&job.name);
+        self.figures.take().into_iter().for_each(|figures| job.shared.statistics().go_on_from(figures));
         self.tell(now, RestartEvent::JobStarted).map(drop)
     }
 
@@ -96,10 +106,12 @@ impl Supervisor {
     /// All actors of the job have finished, or have been dropped.
     pub fn on_ended(&mut self, now: Now, job: &AssembledJob) -> Verdict {
         self.account.add(job.tally());
-        match job.failure() {
-            None => Verdict::Finished(Box::new(self.report())),
-            Some(error) => self.on_failed(now, error),
+        let Some(error) = job.failure() else { return Verdict::Finished(Box::new(self.report())) };
+        match job.shared.statistics().interrupted(now) {
+            Ok(figures) => self.figures = Some(figures),
+            Err(rejected) => return Verdict::Failed(JobError::machine("statistics", rejected)),
         }
+        self.on_failed(now, error)
     }
 
     /// What all attempts so far came to.
@@ -121,7 +133,9 @@ impl Supervisor {
             Ok(Some(RestartAction::Restart { at, restarts })) => {
                 self.account.restarting(&error);
                 let (delay, start) = (at.since(now.monotonic), restarts + 1);
-                Verdict::Restart(Restart { cause: error, at, delay, start })
+                let restart = Restart { cause: error, at, delay, start };
+                telemetry::restarting(&self.job, &restart);
+                Verdict::Restart(restart)
             }
             Ok(Some(RestartAction::GiveUp)) => {
                 let (restarts, cause) = (self.machine.restarts(), Box::new(error));

@@ -12,9 +12,11 @@
 //! | `persist` | debug | the writer takes a segment | it is durable, or never will be |
 //!
 //! Their target is `slackwater`. Events tell of a checkpoint that is complete (info) or has failed (warn), of what a subtask reported (debug), of a commit that
-//! is done (debug), of a restored checkpoint (info) and of those passed over (warn).
+//! is done (debug), of a restored checkpoint (info), of those passed over (warn), and of a job that has failed and starts again
+//! (warn).
 //!
-//! Every metric has the label `job`, those of subtasks `operator`, too. Spans of time are in seconds.
+//! Every metric has the label `job`, those of subtasks `operator`, too. Spans of time are in seconds. What a job reads again after a
+//! restart counts again. A job that fails before it has been put together for the first time has the label "" there.
 //!
 //! | metric | kind | what it is |
 //! |---|---|---|
@@ -22,9 +24,10 @@
 //! | `slackwater_checkpoints_completed_total` | counter | checkpoints, and savepoints, that are complete |
 //! | `slackwater_checkpoints_failed_total` | counter | those that failed, or could not be started |
 //! | `slackwater_restores_total` | counter | starts from a checkpoint |
-//! | `slackwater_source_records_total` | counter | records that sources have emitted; of the last complete checkpoint |
-//! | `slackwater_source_bytes_total` | counter | bytes that sources have read; of the last complete checkpoint |
-//! | `slackwater_records_total` | counter | records taken from channels; of the last complete checkpoint |
+//! | `slackwater_restarts_total` | counter | failures after which the job starts again |
+//! | `slackwater_source_records_total` | counter | records that sources have emitted, as of the last complete checkpoint |
+//! | `slackwater_source_bytes_total` | counter | bytes that sources have read, as of the last complete checkpoint |
+//! | `slackwater_records_total` | counter | records taken from channels, as of the last complete checkpoint |
 //! | `slackwater_checkpoint_duration_seconds` | histogram | from the trigger to the last acknowledgement |
 //! | `slackwater_checkpoint_commit_seconds` | histogram | from completion until every sink had committed |
 //! | `slackwater_checkpoint_state_bytes` | histogram | what a restore would read |
@@ -40,6 +43,7 @@ use slackwater_core::time::Millis;
 
 use crate::shared::Progress;
 use crate::statistics::{CheckpointFigures, RestoreFigures, SubtaskFigures};
+use crate::supervisor::Restart;
 
 #[cfg(feature = "metrics")]
 mod meter;
@@ -55,6 +59,13 @@ pub(crate) struct Telemetry {
     #[cfg(feature = "metrics")]
     meter: meter::Meter,
     trace: trace::Trace,
+}
+
+/// A job has failed and will start again.
+pub(crate) fn restarting(job: &str, restart: &Restart) {
+    #[cfg(feature = "metrics")]
+    meter::restarting(job);
+    trace::restarting(job, restart);
 }
 
 impl Telemetry {

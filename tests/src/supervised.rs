@@ -47,7 +47,7 @@ impl Supervised {
             let verdict = match assemble(supervisor.attempt(), self.now) {
                 Err(error) => supervisor.on_not_started(self.now, error),
                 Ok(mut job) => {
-                    supervisor.on_started(self.now).map_err(Stopped::Failed)?;
+                    supervisor.on_started(self.now, &job).map_err(Stopped::Failed)?;
                     self.drive(&mut job, supervisor.attempt(), observe)?;
                     supervisor.on_ended(self.now, &job)
                 }

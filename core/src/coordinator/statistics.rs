@@ -69,6 +69,12 @@ impl CheckpointFigures {
         self.acknowledged_at.map_or(Millis(0), |at| at.since(self.triggered_at))
     }
 
+    fn count(&mut self, figures: &SubtaskFigures) {
+        self.add(figures);
+        let counted = if figures.is_complete { &mut self.acknowledged } else { &mut self.incomplete };
+        *counted = counted.saturating_add(1);
+    }
+
     fn add(&mut self, figures: &SubtaskFigures) {
         self.acknowledged_at = self.acknowledged_at.max(Some(figures.acknowledged_at));
         for (sum, more) in [
@@ -227,11 +233,14 @@ impl<const PENDING: usize, const HISTORY: usize> Statistics<PENDING, HISTORY> {
     /// A task's part counts, as `KeepPart` orders (rule P7). A part that does not - late, or of an aborted checkpoint -
     /// is added as incomplete to what is still known of the checkpoint (rule M7).
     pub fn reported(&mut self, id: CheckpointId, figures: &SubtaskFigures) {
-        let ended = self.history.iter_mut().chain([&mut self.latest.failed]);
-        for record in self.pending.iter_mut().chain(ended).flatten().filter(|record| record.id == id) {
-            record.add(figures);
-            let counted = if figures.is_complete { &mut record.acknowledged } else { &mut record.incomplete };
-            *counted = counted.saturating_add(1);
+        let is_it = |record: &&mut CheckpointFigures| record.id == id;
+        // A job that has started again may give the number of one that had failed to another.
+        match self.pending.iter_mut().flatten().find(is_it) {
+            Some(pending) => pending.count(figures),
+            None => {
+                let ended = self.history.iter_mut().chain([&mut self.latest.failed]).flatten();
+                ended.filter(is_it).for_each(|record| record.count(figures));
+            }
         }
     }
 

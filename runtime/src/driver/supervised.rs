@@ -65,7 +65,7 @@ impl Supervisor {
         tick: Duration,
         observe: &mut dyn FnMut(Moment<'_>) -> ControlFlow<()>,
     ) -> Result<Verdict, JobError> {
-        self.on_started(clock.now())?;
+        self.on_started(clock.now(), &job)?;
         let stop_if = |it: ControlFlow<()>, job: &AssembledJob| {
             if it.is_break() {
                 job.observer().stop();

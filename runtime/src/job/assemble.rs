@@ -108,6 +108,7 @@ where
         resumed_from: found.newest.map(|manifest| manifest.id),
         passed_over: found.passed_over,
         sinks: builder.sinks,
+        name: builder.name,
         shared: wiring.shared,
         coordinator: wiring.coordinator.1,
     })

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Figure;
+use super::{CheckpointFigures, Figure, Summary};
 
 /// So many of the newest values are what quantiles are of (as in Flink).
 const WINDOW: usize = 10_000;
@@ -38,6 +38,36 @@ impl Samples {
             p95: at(950),
             p99: at(990),
             p999: at(999),
+        }
+    }
+}
+
+/// The figures of all completed checkpoints.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SummarySamples {
+    duration: Samples,
+    state_size: Samples,
+    checkpointed_size: Samples,
+    processed: Samples,
+    persisted: Samples,
+}
+
+impl SummarySamples {
+    pub(super) fn add(&mut self, checkpoint: &CheckpointFigures) {
+        self.duration.add(checkpoint.duration().0);
+        self.state_size.add(checkpoint.state_size);
+        self.checkpointed_size.add(checkpoint.checkpointed_size);
+        self.processed.add(checkpoint.processed);
+        self.persisted.add(checkpoint.persisted);
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        Summary {
+            duration: self.duration.distribution(),
+            state_size: self.state_size.distribution(),
+            checkpointed_size: self.checkpointed_size.distribution(),
+            processed: self.processed.distribution(),
+            persisted: self.persisted.distribution(),
         }
     }
 }

@@ -5,7 +5,10 @@ use slackwater_core::reason::FailureReason;
 use slackwater_core::time::{Millis, Now};
 
 use super::samples::Samples;
-use super::{CheckpointStatistics, Distribution, HISTORY, SubtaskFigures, Tracker};
+use super::{
+    CheckpointRecord, CheckpointStatistics, CheckpointStatus, Distribution, HISTORY, RestoreFigures,
+    SubtaskFigures, Tracker,
+};
 use crate::shared::Progress;
 
 const fn at(millis: u64) -> Now {
@@ -52,7 +55,7 @@ fn m3_only_the_newest_are_remembered_with_their_subtasks_and_the_latest_of_each_
     let failed = statistics.latest_failed.unwrap();
     assert_eq!((failed.figures.id.0, failed.subtasks.len()), (1, 1), "the latest failed one is still known");
     assert_eq!(statistics.latest_completed.unwrap().figures.id.0, 29);
-    assert!(tracker.details.len() <= HISTORY + 1, "nothing grows");
+    assert!(tracker.figures().details.len() <= HISTORY + 1, "nothing grows");
 }
 
 #[test]
@@ -79,6 +82,38 @@ fn a_commit_lasts_until_the_last_sink_has_committed_that_checkpoint_or_a_later_o
     assert_eq!(commits(&tracker), [None, Some(Millis(115))]);
     tracker.committed(at(230), CheckpointId(2), TaskIndex(0));
     assert_eq!(commits(&tracker), [Some(Millis(20)), Some(Millis(115))]);
+}
+
+#[test]
+fn m2_m3_m4_a_job_that_starts_again_goes_on_with_its_figures() {
+    let mut first = tracker();
+    complete(&mut first, 1, 100);
+    first.triggered(at(200), CheckpointId(2), SnapshotKind::Checkpoint).unwrap();
+    report(&mut first, 2, 0, 205, 7);
+    let figures = first.interrupted(at(210)).unwrap();
+    // The graph may be another, and the number of a checkpoint without a folder is given again.
+    let mut second = Tracker::new("job", vec![("other".into(), 0), ("other".into(), 1), ("other".into(), 2)]);
+    let kind = SnapshotKind::Checkpoint;
+    second.restored(RestoreFigures { id: CheckpointId(1), kind, at: at(300).wall, state_size: 30 });
+    second.go_on_from(figures);
+    complete(&mut second, 2, 400);
+    second.committed(at(420), CheckpointId(2), TaskIndex(0));
+    let statistics = second.statistics();
+    let counts = statistics.counts;
+    assert_eq!((counts.total, counts.completed, counts.failed), (3, 2, 1));
+    assert_eq!((counts.in_progress, counts.restored), (0, 1));
+    assert_eq!(statistics.latest_restored.unwrap().id, CheckpointId(1));
+    assert_eq!((ids(&statistics), statistics.summary.duration.count), (vec![2, 2, 1], 2));
+    let operators = |record: &CheckpointRecord| -> Vec<_> {
+        record.subtasks.iter().map(|subtask| (subtask.operator.clone(), subtask.figures.state_size)).collect()
+    };
+    let [completed, failed, before] = &statistics.history[..] else { panic!("{statistics:?}") };
+    assert_eq!(operators(completed), vec![("other".to_owned(), 20); 3]);
+    assert_eq!(operators(failed), [("source".to_owned(), 7)]);
+    let reason = FailureReason::JobFailoverRegion;
+    assert_eq!((failed.figures.acknowledged, completed.figures.acknowledged), (1, 3));
+    assert_eq!(failed.figures.status, CheckpointStatus::Failed { at: at(210).wall, reason });
+    assert_eq!((operators(before).len(), before.commit), (3, None), "nobody knows when that was committed");
 }
 
 #[test]

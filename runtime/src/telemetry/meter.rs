@@ -10,11 +10,18 @@ use crate::statistics::{CheckpointFigures, SubtaskFigures};
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     job: String,
+    /// What has been counted of this attempt.
+    counted: Progress,
+}
+
+/// A job has failed and will start again.
+pub(super) fn restarting(job: &str) {
+    counter!("slackwater_restarts_total", "job" => job.to_owned()).increment(1);
 }
 
 impl Meter {
     pub(super) fn new(job: &str) -> Self {
-        Self { job: job.to_owned() }
+        Self { job: job.to_owned(), counted: Progress::default() }
     }
 
     fn count(&self, name: &'static str) -> metrics::Counter {
@@ -45,11 +52,16 @@ impl Meter {
         }
     }
 
-    pub(super) fn completed(&self, figures: &CheckpointFigures, progress: &Progress) {
+    pub(super) fn completed(&mut self, figures: &CheckpointFigures, progress: &Progress) {
         self.count("slackwater_checkpoints_completed_total").increment(1);
-        self.count("slackwater_source_records_total").absolute(progress.source_records);
-        self.count("slackwater_source_bytes_total").absolute(progress.bytes_read);
-        self.count("slackwater_records_total").absolute(progress.records);
+        let before = std::mem::replace(&mut self.counted, *progress);
+        for (name, now, before) in [
+            ("slackwater_source_records_total", progress.source_records, before.source_records),
+            ("slackwater_source_bytes_total", progress.bytes_read, before.bytes_read),
+            ("slackwater_records_total", progress.records, before.records),
+        ] {
+            self.count(name).increment(now.saturating_sub(before));
+        }
         self.sample("slackwater_checkpoint_duration_seconds", seconds(figures.duration()));
         self.sample("slackwater_checkpoint_state_bytes", bytes(figures.state_size));
         self.sample("slackwater_checkpoint_written_bytes", bytes(figures.checkpointed_size));

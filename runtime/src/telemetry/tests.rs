@@ -6,8 +6,11 @@ use slackwater_core::ids::{CheckpointId, SavepointFormat, SnapshotKind, TaskInde
 use slackwater_core::reason::FailureReason;
 use slackwater_core::time::{Millis, Now};
 
+use super::restarting;
+use crate::error::JobError;
 use crate::shared::Progress;
 use crate::statistics::{RestoreFigures, SubtaskFigures, Tracker};
+use crate::supervisor::Restart;
 
 /// Names in the first column of a table of the documentation, with the second one.
 fn table(heading: &str) -> BTreeSet<(String, String)> {
@@ -36,11 +39,13 @@ fn tell_all() {
     tracker.triggered(now(30), CheckpointId(3), kind).unwrap();
     tracker.failed(now(40), Some(CheckpointId(3)), FailureReason::CheckpointExpired).unwrap();
     tracker.failed(now(40), None, FailureReason::CheckpointExpired).unwrap();
+    let cause = JobError::Stopped;
+    restarting("tides", &Restart { cause, at: Millis(90), delay: Millis(50), start: 2 });
 }
 
 #[test]
 fn the_tables_are_found() {
-    assert_eq!((table("| span |").len(), table("| metric |").len()), (4, 15));
+    assert_eq!((table("| span |").len(), table("| metric |").len()), (4, 16));
     tell_all();
 }
 
@@ -157,7 +162,7 @@ mod traced {
             drop(persisting(TaskIndex(0), CheckpointId(2)));
         });
         assert_eq!(*lock(&seen.spans), table("| span |"));
-        assert_eq!(seen.events.load(Ordering::Relaxed), 7);
+        assert_eq!(seen.events.load(Ordering::Relaxed), 8);
         // Two checkpoints, and one of each other sort. A span is cloned to say something in it, and each clone ends.
         assert!(seen.closed.load(Ordering::Relaxed) >= 5);
     }

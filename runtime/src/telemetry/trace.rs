@@ -1,9 +1,9 @@
 //! Spans and events through the `tracing` facade, or nothing at all.
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use silent::{Span, Trace, in_recovery, in_snapshot, passed_over, persisting};
+pub(crate) use silent::{Span, Trace, in_recovery, in_snapshot, passed_over, persisting, restarting};
 #[cfg(feature = "tracing")]
-pub(crate) use spoken::{Span, Trace, in_recovery, in_snapshot, passed_over, persisting};
+pub(crate) use spoken::{Span, Trace, in_recovery, in_snapshot, passed_over, persisting, restarting};
 
 #[cfg(feature = "tracing")]
 mod spoken {
@@ -18,6 +18,7 @@ mod spoken {
 
     use crate::shared::Progress;
     use crate::statistics::{CheckpointFigures, RestoreFigures, SubtaskFigures};
+    use crate::supervisor::Restart;
 
     /// What listeners know all of it by.
     const TARGET: &str = "slackwater";
@@ -106,6 +107,12 @@ mod spoken {
         warn!(target: TARGET, checkpoint = id.0, reason, "checkpoint passed over");
     }
 
+    /// A job has failed and will start again.
+    pub(crate) fn restarting(job: &str, restart: &Restart) {
+        let (delay_ms, attempt) = (restart.delay.0, restart.start);
+        warn!(target: TARGET, job, cause = %restart.cause, delay_ms, attempt, "the job has failed and starts again");
+    }
+
     /// While it lives a subtask's state is being frozen.
     pub(crate) fn in_snapshot(subtask: &str, id: CheckpointId) -> EnteredSpan {
         debug_span!(target: TARGET, "snapshot", subtask, checkpoint = id.0).entered()
@@ -125,6 +132,7 @@ mod silent {
 
     use crate::shared::Progress;
     use crate::statistics::{CheckpointFigures, RestoreFigures, SubtaskFigures};
+    use crate::supervisor::Restart;
 
     /// No span.
     #[derive(Debug)]
@@ -164,6 +172,8 @@ mod silent {
     }
 
     pub(crate) const fn passed_over(_id: CheckpointId, _reason: &str) {}
+
+    pub(crate) const fn restarting(_job: &str, _restart: &Restart) {}
 
     pub(crate) const fn in_snapshot(_subtask: &str, _id: CheckpointId) -> Span {
         Span

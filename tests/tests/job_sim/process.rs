@@ -42,9 +42,9 @@ impl Process {
         }
     }
 
-    pub(crate) fn on_started(&mut self) -> Verdict {
+    pub(crate) fn on_started(&mut self, job: &AssembledJob) -> Verdict {
         self.has_run = true;
-        self.supervisor.on_started(self.now).map_err(|error| error.to_string())
+        self.supervisor.on_started(self.now, job).map_err(|error| error.to_string())
     }
 
     /// The job has ended by itself, and well: what all its attempts came to.
@@ -52,6 +52,13 @@ impl Process {
         self.completed += report.checkpoints_completed;
         let (restarts, completed) = (self.failures, self.completed);
         let decision = self.supervisor.on_ended(self.now, job);
+        let counts = job.observer().checkpoints().counts;
+        // Savepoints are among those.
+        if counts.completed < completed
+            || counts.completed + counts.failed + counts.in_progress != counts.total
+        {
+            return Err(format!("{completed} checkpoints have completed in all attempts: {counts:?}"));
+        }
         if let Decision::Finished(sum) = &decision
             && (sum.restarts, sum.checkpoints_completed) == (restarts, completed)
         {

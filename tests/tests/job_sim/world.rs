@@ -241,7 +241,7 @@ impl World {
             self.coverage.note("starts with a savepoint");
         }
         self.expect_same_cut(job.resumed_from)?;
-        self.process.as_mut().map_or(Ok(()), Process::on_started)
+        self.process.as_mut().map_or(Ok(()), |process| process.on_started(job))
     }
 
     /// How the next run is set up.

@@ -290,7 +290,7 @@ impl Bench {
             let verdict = match self.assemble(supervisor.attempt()) {
                 Err(error) => supervisor.on_not_started(self.now(), error),
                 Ok(mut job) => {
-                    supervisor.on_started(self.now())?;
+                    supervisor.on_started(self.now(), &job)?;
                     self.starts.push(job.resumed_from);
                     self.drive(job.take_actors());
                     supervisor.on_ended(self.now(), &job)
@@ -468,7 +468,7 @@ fn an_error_beyond_restart_and_a_stop_end_a_job_that_would_restart() {
     };
     let job = Job::assemble(refused(), Disk::new(), Now::default(), &options()).unwrap();
     let mut supervisor = Supervisor::new(&options()).unwrap();
-    supervisor.on_started(Now::default()).unwrap();
+    supervisor.on_started(Now::default(), &job).unwrap();
     let failure = run_to_end(job, &mut supervisor);
     assert_eq!(
         failure,
@@ -483,7 +483,7 @@ fn an_error_beyond_restart_and_a_stop_end_a_job_that_would_restart() {
     let job = bench.assemble(1).unwrap();
     job.observer().stop();
     let mut supervisor = Supervisor::new(&options()).unwrap();
-    supervisor.on_started(Now::default()).unwrap();
+    supervisor.on_started(Now::default(), &job).unwrap();
     assert_eq!(run_to_end(job, &mut supervisor), Verdict::Failed(JobError::Stopped));
 }
 
@@ -506,8 +506,8 @@ fn a_disk_that_says_no_ends_the_first_start_and_restarts_a_job_that_has_run() {
     let mut supervisor = Supervisor::new(&options()).unwrap();
     assert_eq!(supervisor.on_not_started(Now::default(), error()), Verdict::Failed(error()));
     let mut supervisor = Supervisor::new(&options()).unwrap();
-    supervisor.on_started(Now::default()).unwrap();
     let job = Bench::new().trap(Read, 1, Fall::Panic).assemble(1).unwrap();
+    supervisor.on_started(Now::default(), &job).unwrap();
     assert!(matches!(run_to_end(job, &mut supervisor), Verdict::Restart(_)));
     let later = Now { monotonic: Millis(20_000), wall: Millis(0) };
     let verdict = supervisor.on_not_started(later, error());
