@@ -46,12 +46,12 @@ pub enum JobError {
         /// What does not match: the names of the jobs, or of an operator.
         what: String,
     },
-    /// The checkpoint has state of an operator that the job does not have.
+    /// The checkpoint has state of somebody whom the job does not have.
     NonRestoredState {
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// The operator.
-        operator: String,
+        /// Whose it is: an operator, the coordinator of one, or a hook, with its name.
+        owner: String,
     },
     /// The checkpoint was taken with another number of key groups.
     OtherMaxParallelism {
@@ -224,10 +224,10 @@ impl fmt::Display for JobError {
             Self::OtherJob { checkpoint, what } => {
                 write!(f, "checkpoint {checkpoint} is not of this job ({what}): use another folder")
             }
-            Self::NonRestoredState { checkpoint, operator } => write!(
+            Self::NonRestoredState { checkpoint, owner } => write!(
                 f,
-                "checkpoint {checkpoint} has state of operator {operator}, which is not in the job: add it, say which operator \
-                 it was before, allow its state to be dropped, or use another folder"
+                "checkpoint {checkpoint} has state of {owner}, which is not in the job: add it, say which operator was named \
+                 so before, allow its state to be dropped, or use another folder"
             ),
             Self::OtherMaxParallelism { checkpoint, recorded, wanted } => write!(
                 f,

@@ -90,7 +90,7 @@ pub struct JobOptions {
     /// goes on from that, so that it can be started again and again with the same options (Flink:
     /// `execution.state-recovery.path`, and `execution.state-recovery.claim-mode`).
     pub restore_from: Option<RestoreFrom>,
-    /// Whether state of operators that the job does not have is dropped, and [said](Report::notes), instead of refusing the
+    /// Whether state of operators, coordinators and hooks that the job does not have is dropped, and [said](Report::notes), instead of refusing the
     /// checkpoint (Flink: `execution.state-recovery.ignore-unclaimed-state`). Output that a sink without an operator had not
     /// committed is dropped with it.
     pub allow_non_restored_state: bool,

@@ -16,7 +16,7 @@ use crate::graph::JobBuilder;
 use crate::inputs::{InputError, Inputs};
 use crate::job::{AssembledJob, Job, JobOptions, Report};
 use crate::line_source::LineOptions;
-use crate::operator::OperatorError;
+use crate::operator::{OperatorError, SubtaskInfo};
 use crate::operator_coordinator::{OperatorCoordinator, Subtasks};
 use crate::savepoint::{RestoreFrom, RestoreMode};
 use crate::stop::StopMode;
@@ -53,13 +53,28 @@ struct Run {
     period: Option<Millis>,
     attempt: u64,
     restore_from: Option<RestoreFrom>,
+    /// The name of the operator, which is `files` at first.
+    name: &'static str,
+    is_coordinated: bool,
+    is_lenient: bool,
 }
 
 impl Run {
     fn new(files: u64, period: Option<Millis>) -> Self {
         let folder = Virtual::default();
         (0..files).for_each(|file| folder.add(file, 10 + file * 7));
-        Self { disk: Disk::new(), folder, parallelism: 2, period, attempt: 0, restore_from: None }
+        let (name, is_coordinated, is_lenient) = ("files", true, false);
+        Self {
+            disk: Disk::new(),
+            folder,
+            parallelism: 2,
+            period,
+            attempt: 0,
+            restore_from: None,
+            name,
+            is_coordinated,
+            is_lenient,
+        }
     }
 
     fn assemble(&mut self) -> Result<AssembledJob, JobError> {
@@ -68,14 +83,20 @@ impl Run {
         let (folder, lines) = (self.folder.clone(), LineOptions { chunk_len: 16, ..LineOptions::default() });
         let coordinator = FolderCoordinator::new(self.folder.clone(), self.period);
         let parts = FileSinkOptions { block_len: 64, ..FileSinkOptions::default() };
-        job.coordinated_source("files", self.parallelism, coordinator, move |_| {
-            FolderSource::new(folder.clone(), lines)
-        })
-        .rebalance("spread", 2)
-        .sink("output", move |info| FileSink::new("out", info, parts));
+        if self.name != "files" {
+            job.previously(self.name, "files");
+        }
+        let make = move |_: &SubtaskInfo| FolderSource::new(folder.clone(), lines);
+        let stream = if self.is_coordinated {
+            job.coordinated_source(self.name, self.parallelism, coordinator, make)
+        } else {
+            job.source(self.name, self.parallelism, make)
+        };
+        stream.rebalance("spread", 2).sink("output", move |info| FileSink::new("out", info, parts));
         let options = JobOptions {
             interval: Some(Millis(20)),
             restore_from: self.restore_from.clone(),
+            allow_non_restored_state: self.is_lenient,
             ..JobOptions::new(self.attempt)
         };
         Job::assemble(job, self.disk.clone(), Now::default(), &options)
@@ -211,6 +232,30 @@ fn x27_a_drained_job_has_read_the_first_lines_of_its_files_and_has_finished() {
         assert_eq!(run.assemble().unwrap_err(), JobError::AlreadyFinished { checkpoint: id });
         assert_eq!(run.output(), shown);
     }
+}
+
+#[test]
+fn r1_what_was_handed_out_is_known_when_the_operator_has_another_name() {
+    let mut run = Run::new(3, Some(Millis(30)));
+    for (name, rounds) in [("files", 150), ("inbox", 300)] {
+        run.name = name;
+        let mut job = run.assemble().unwrap();
+        assert!(!drive(&mut job.take_actors(), rounds, |_| ()));
+    }
+    assert_eq!(run.output(), run.expected());
+}
+
+#[test]
+fn r3_the_state_of_a_coordinator_that_is_gone_is_refused_or_dropped_and_named() {
+    let mut run = Run::new(3, Some(Millis(30)));
+    drive(&mut run.assemble().unwrap().take_actors(), 150, |_| ());
+    run.is_coordinated = false;
+    let refused = run.assemble().unwrap_err();
+    let owner = "the coordinator of operator files";
+    assert!(matches!(&refused, JobError::NonRestoredState { owner: it, .. } if it == owner), "{refused}");
+    run.is_lenient = true;
+    let notes = run.assemble().unwrap().report().unwrap().notes;
+    assert!(notes.iter().any(|note| note.contains(owner) && note.starts_with("dropped")), "{notes:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ where
     let keyed_state = KeyedState { folder: &folder, builder: &builder, max_parallelism, options };
     let (found, loaded) = recover(&mut disk, &keyed_state)?;
     let manifest = found.newest.as_ref();
-    participants::check(&builder, manifest)?;
+    let of_participants = participants::check(&builder, manifest, options.allow_non_restored_state)?;
     let Loaded { heaps, captured } = loaded.map_or_else(|| keyed_state.empty(options.hash_seed), Ok)?;
     let template = template(&builder, manifest, max_parallelism, now, options);
     let mut wiring = Wiring::new(&builder);
@@ -85,7 +85,7 @@ where
     if let Some(manifest) = manifest {
         let dropped =
             super::matching::check(manifest, &builder, max_parallelism, options.allow_non_restored_state)?;
-        dropped.into_iter().for_each(|sentence| wiring.shared.note(sentence));
+        dropped.into_iter().chain(of_participants).for_each(|sentence| wiring.shared.note(sentence));
     }
     let is_loading = heaps.iter().flat_map(|(_, rest)| rest).any(|restore| !restore.is_done());
     let held_sinks = if is_loading {

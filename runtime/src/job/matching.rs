@@ -88,14 +88,16 @@ fn check_operators(
     for operator in stored {
         match operator_of(operator, &job, non_restored) {
             Ok(Some(_)) => {}
-            Ok(None) => dropped.push(format!(
-                "dropped what checkpoint {checkpoint} has of operator {}, which is not in the job",
-                operator.id
-            )),
+            Ok(None) => dropped.push(dropped_state(checkpoint, &format!("operator {}", operator.id))),
             Err(error) => return Err(does_not_fit(checkpoint, error)),
         }
     }
     Ok(dropped)
+}
+
+/// Tells the user of state whose owner the job does not have.
+pub(super) fn dropped_state(checkpoint: CheckpointId, owner: &str) -> String {
+    format!("dropped what checkpoint {checkpoint} has of {owner}, which is not in the job")
 }
 
 /// Keyed state lies with the first operator of a vertex, which must have keys now.
@@ -174,7 +176,7 @@ fn pair() -> Result<JobGraph<1, 2, 1>, InvalidGraph> {
 fn does_not_fit(checkpoint: CheckpointId, error: MatchError<&str>) -> JobError {
     match error {
         MatchError::NoOperator { operator } => {
-            JobError::NonRestoredState { checkpoint, operator: operator.to_owned() }
+            JobError::NonRestoredState { checkpoint, owner: format!("operator {operator}") }
         }
         MatchError::Assign { error: AssignError::MaxParallelismDiffers { stored, wanted }, .. } => {
             JobError::OtherMaxParallelism { checkpoint, recorded: stored.get(), wanted: wanted.get() }

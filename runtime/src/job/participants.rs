@@ -5,10 +5,11 @@ use std::ops::Range;
 use slackwater_core::coordinator::Hooks;
 use slackwater_core::coordinator::{InvalidHooks, ParticipantSet};
 
+use super::matching::dropped_state;
 use crate::actor::{Actor, Guarded, Mailbox, Signal};
-use crate::checkpoint::{Manifest, ParticipantKind, ParticipantPart};
+use crate::checkpoint::{Manifest, ParticipantKind, ParticipantPart, RestoredStates};
 use crate::error::JobError;
-use crate::graph::JobBuilder;
+use crate::graph::{JobBuilder, Vertex};
 use crate::hook::NamedHook;
 use crate::mail::{CoordinatorMail, OperatorCoordinatorMail, TaskMail};
 use crate::operator::OperatorError;
@@ -39,30 +40,41 @@ struct Coordinated {
 const HOOKS: usize = ParticipantSet::CAPACITY;
 
 /// Whether hooks and coordinators have names that tell them apart, and every state that a checkpoint has of some is one
-/// of theirs (rules P31 and P33).
+/// of theirs (rules P31 and P33). Gives what is dropped of it, a sentence for each that is not in the job.
 ///
 /// # Errors
 /// The first thing that does not match.
-pub(super) fn check(builder: &JobBuilder, manifest: Option<&Manifest>) -> Result<(), JobError> {
-    let hooks = registered(&builder.hooks)?;
-    let Some(manifest) = manifest else { return Ok(()) };
-    let other = |what| Err(JobError::OtherJob { checkpoint: manifest.id, what });
-    for part in manifest.participants.iter().filter(|part| part.kind == ParticipantKind::OperatorCoordinator)
-    {
-        let mut with = builder.vertices.iter().filter(|vertex| vertex.coordinator.is_some());
-        if !with.any(|vertex| vertex.name == part.name) {
-            return other(format!("operator {} has no coordinator here", part.name));
+pub(super) fn check(
+    builder: &JobBuilder,
+    manifest: Option<&Manifest>,
+    allow_non_restored: bool,
+) -> Result<Vec<String>, JobError> {
+    registered(&builder.hooks)?;
+    let Some(manifest) = manifest else { return Ok(Vec::new()) };
+    let mut dropped = Vec::new();
+    for part in &manifest.participants {
+        let (is_there, owner) = match part.kind {
+            ParticipantKind::Hook => {
+                (builder.hooks.iter().any(|named| named.name == part.name), format!("hook {}", part.name))
+            }
+            ParticipantKind::OperatorCoordinator => {
+                let mut with = builder.vertices.iter().filter(|vertex| vertex.coordinator.is_some());
+                let is_there = with.any(|vertex| stored_name(&vertex.name, builder, manifest) == part.name);
+                (is_there, format!("the coordinator of operator {}", part.name))
+            }
+        };
+        match (is_there, allow_non_restored) {
+            (true, _) => {}
+            (false, true) => dropped.push(dropped_state(manifest.id, &owner)),
+            (false, false) => return Err(JobError::NonRestoredState { checkpoint: manifest.id, owner }),
         }
     }
-    let states = states(manifest, ParticipantKind::Hook);
-    match hooks.restore_order(&names(&states), false) {
-        Err(InvalidHooks::UnknownState(index)) => {
-            other(format!("hook {} is missing here", states.get(index).map_or("", |part| &part.name)))
-        }
-        Ok(_) | Err(InvalidHooks::BlankName | InvalidHooks::TooMany) if hooks.count() > 0 => Ok(()),
-        // Without hooks nothing is restored, but what is there must not get lost in silence.
-        _ => states.first().map_or(Ok(()), |part| other(format!("hook {} is missing here", part.name))),
-    }
+    Ok(dropped)
+}
+
+/// The name that an operator had when the checkpoint was taken.
+fn stored_name<'a>(operator: &'a str, builder: &'a JobBuilder, manifest: &'a Manifest) -> &'a str {
+    RestoredStates::new(Some(manifest), &[]).with_previous(&builder.previous).stored_name(operator)
 }
 
 /// Takes hooks and coordinators out of a job that is otherwise ready, and restores them.
@@ -76,14 +88,21 @@ pub(super) fn restore(
 ) -> Result<JobParticipants, JobError> {
     let mut hooks = std::mem::take(&mut builder.hooks);
     restore_hooks(&mut hooks, manifest)?;
+    let states = manifest.map(|manifest| {
+        let states = states(manifest, ParticipantKind::OperatorCoordinator);
+        let state_of = |vertex: &Vertex| {
+            let stored = stored_name(&vertex.name, builder, manifest);
+            states.iter().find(|part| part.name == stored).map(|part| part.state.as_slice())
+        };
+        builder.vertices.iter().map(state_of).collect::<Vec<_>>()
+    });
     let (mut coordinated, mut first) = (Vec::new(), 0);
-    for vertex in &mut builder.vertices {
+    for (index, vertex) in builder.vertices.iter_mut().enumerate() {
         let tasks = first..first + vertex.signals.len();
         first = tasks.end;
         let Some(mut coordinator) = vertex.coordinator.take() else { continue };
-        if let Some(manifest) = manifest {
-            let states = states(manifest, ParticipantKind::OperatorCoordinator);
-            let state = states.iter().find(|part| part.name == vertex.name).map(|part| part.state.as_slice());
+        if let Some(states) = &states {
+            let state = states.get(index).copied().flatten();
             call(&vertex.name, "coordinator", || coordinator.restore(state))?;
         }
         let signal = Signal::default();
@@ -94,14 +113,15 @@ pub(super) fn restore(
     Ok(JobParticipants { hooks, coordinated })
 }
 
-/// In the order of the states, then the others; without a checkpoint they are reset (rules P33 and P34).
+/// In the order of the states, then the others; without a checkpoint they are reset (rules P33 and P34). States of hooks
+/// that are not there have been allowed to be dropped.
 fn restore_hooks(hooks: &mut [NamedHook], manifest: Option<&Manifest>) -> Result<(), JobError> {
     let Some(manifest) = manifest else {
         let mut hooks = hooks.iter_mut();
         return hooks.try_for_each(|named| call(&named.name, "hook", || named.hook.reset()));
     };
     let states = states(manifest, ParticipantKind::Hook);
-    let order = registered(hooks)?.restore_order(&names(&states), false).map_err(invalid)?;
+    let order = registered(hooks)?.restore_order(&names(&states), true).map_err(invalid)?;
     for restore in order {
         let Some(named) = hooks.get_mut(usize::from(restore.hook)) else { continue };
         let state = restore.state.and_then(|index| states.get(index)).map(|part| part.state.as_slice());

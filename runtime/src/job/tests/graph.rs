@@ -89,7 +89,7 @@ fn r3_state_without_an_operator_is_refused_or_dropped_and_said() {
     let changed = || tally(&committed, &Names { sink: "other", ..NAMES });
     let refused = assemble_job(changed(), &disk, &small(2)).unwrap_err();
     assert!(
-        matches!(&refused, JobError::NonRestoredState { operator, .. } if operator == "collect"),
+        matches!(&refused, JobError::NonRestoredState { owner, .. } if owner == "operator collect"),
         "{refused}"
     );
     assert!(!refused.to_string().contains('\n'), "{refused}");

@@ -169,7 +169,31 @@ fn p33_a_hook_that_is_gone_is_named_and_its_state_not_lost() {
     rounds(start(hooked(&committed, &calls, &hooks), &disk, 1).unwrap(), 45).unwrap();
     for (hooks, missing) in [(&hooks[..1], "last"), (&hooks[1..], "first"), (&[], "first")] {
         let refused = start(hooked(&committed, &calls, hooks), &disk, 2).unwrap_err();
-        assert!(refused.to_string().contains(&format!("hook {missing} is missing here")), "{refused}");
+        assert!(
+            refused.to_string().contains(&format!("has state of hook {missing}, which is not")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn p33_state_of_a_hook_that_is_gone_is_dropped_where_that_is_allowed_and_the_others_get_theirs() {
+    let (disk, committed, calls) = (Disk::new(), Committed::default(), Calls::default());
+    let hooks = [("first", Answer::State), ("last", Answer::State)];
+    let last = rounds(start(hooked(&committed, &calls, &hooks), &disk, 1).unwrap(), 45).unwrap();
+    for (attempt, hooks) in (2..).zip([&hooks[1..], &[]]) {
+        lock(&calls).clear();
+        let lenient = JobOptions { allow_non_restored_state: true, ..options(attempt) };
+        let builder = hooked(&committed, &calls, hooks);
+        let job = Job::assemble(builder, disk.clone(), Now::default(), &lenient).unwrap();
+        let notes = job.report().unwrap().notes;
+        let dropped = |name: &str| {
+            format!("dropped what checkpoint {last} has of hook {name}, which is not in the job")
+        };
+        assert!(notes.contains(&dropped("first")), "{notes:?}");
+        assert_eq!(notes.contains(&dropped("last")), hooks.is_empty(), "{notes:?}");
+        let restored = (!hooks.is_empty()).then(|| format!("last restore Some(\"last {last}\")"));
+        assert!(lock(&calls).iter().eq(&restored), "{:?}", lock(&calls));
     }
 }
 
