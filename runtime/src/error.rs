@@ -105,8 +105,8 @@ pub enum JobError {
     NoSavepoint {
         /// Where it was looked for.
         folder: String,
-        /// What is wrong with what lies there.
-        damage: Option<String>,
+        /// The one that is not sound, there or, once it was claimed, among the job's own checkpoints.
+        damaged: Option<DamagedSavepoint>,
     },
     /// Keyed state of the restored checkpoint turned out to be damaged while records flowed already. Nothing was
     /// committed.
@@ -186,6 +186,17 @@ pub enum JobError {
     },
 }
 
+/// A savepoint that a job cannot start from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedSavepoint {
+    /// Its number.
+    pub checkpoint: CheckpointId,
+    /// The folder that it lies in.
+    pub folder: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 impl JobError {
     /// An error of an operator in a subtask.
     pub(crate) fn operator(task: &str, operator: &str, error: &OperatorError) -> Self {
@@ -248,7 +259,7 @@ impl fmt::Display for JobError {
             Self::Restore { checkpoint, message } => {
                 write!(f, "checkpoint {checkpoint} could not be restored: {message}")
             }
-            Self::NoSavepoint { folder, damage } => no_savepoint(f, folder, damage.as_deref()),
+            Self::NoSavepoint { folder, damaged } => no_savepoint(f, folder, damaged.as_ref()),
             Self::LateDamage { checkpoint, message, unnoted } => {
                 late_damage(f, *checkpoint, message, *unnoted)
             }
@@ -280,16 +291,18 @@ impl fmt::Display for JobError {
     }
 }
 
-fn no_savepoint(f: &mut fmt::Formatter<'_>, folder: &str, damage: Option<&str>) -> fmt::Result {
-    match damage {
-        None => {
-            write!(
-                f,
-                "there is no savepoint of this job in {folder}: give the folder that it was asked for in"
-            )
-        }
-        Some(damage) => write!(f, "the savepoint in {folder} is not sound ({damage}): use another"),
+fn no_savepoint(f: &mut fmt::Formatter<'_>, folder: &str, damaged: Option<&DamagedSavepoint>) -> fmt::Result {
+    let Some(DamagedSavepoint { checkpoint, folder: found_in, reason }) = damaged else {
+        return write!(
+            f,
+            "there is no savepoint of this job in {folder}: give the folder that it was asked for in"
+        );
+    };
+    write!(f, "savepoint {checkpoint} in {found_in} is not sound ({reason})")?;
+    if found_in != folder {
+        write!(f, ", and there is none in {folder}, from which it may have been claimed")?;
     }
+    f.write_str(": use another")
 }
 
 fn late_damage(

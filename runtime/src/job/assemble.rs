@@ -18,7 +18,7 @@ use crate::blocking::Blocking;
 use crate::chain::{Cx, HeldSinks};
 use crate::checkpoint::{Manifest, RestoredStates, SubtaskPart, VertexPart};
 use crate::coordinator::{CoordinatorActor, CoordinatorParts};
-use crate::error::JobError;
+use crate::error::{DamagedSavepoint, JobError};
 use crate::files::BlockingFiles;
 use crate::graph::{JobBuilder, Vertex};
 use crate::head::Head;
@@ -26,7 +26,7 @@ use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 use crate::operator::SubtaskInfo;
 use crate::panics;
 use crate::paths;
-use crate::recovery::{self, Found};
+use crate::recovery::{self, Found, PassedOver};
 use crate::retention::Retention;
 use crate::savepoint::{RestoreFrom, RestoreMode};
 use crate::shared::Shared;
@@ -131,7 +131,7 @@ fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option
     }
     match mode {
         RestoreMode::Claim => {
-            let newest = expect_sound(recovery::find(disk, &base)?, &base)?;
+            let newest = expect_sound(recovery::find(disk, &base)?, &base, (&found, own.folder))?;
             claim(disk, (&base, own.folder), newest.id).map_err(|error| JobError::disk(&base, error))?;
             load_newest(disk, own)
         }
@@ -139,7 +139,7 @@ fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option
             let (theirs, loaded) = load_newest(disk, &KeyedState { folder: &base, ..*own })?;
             // What is deleted and what is not follows from the job's own.
             let (last_id, passed_over) = (found.last_id.max(theirs.last_id), theirs.passed_over.clone());
-            let newest = Some(expect_sound(theirs, &base)?);
+            let newest = Some(expect_sound(theirs, &base, (&found, own.folder))?);
             Ok((Found { newest, last_id, passed_over, ..found }, loaded))
         }
     }
@@ -152,9 +152,17 @@ fn is_newer(savepoint: Option<&Manifest>, own: Option<&Manifest>) -> bool {
     savepoint.is_some_and(|savepoint| savepoint.job_id == own.job_id && savepoint.id > own.id)
 }
 
-fn expect_sound(found: Found, folder: &str) -> Result<Manifest, JobError> {
-    let damage = found.passed_over.into_iter().next().map(|newest| newest.reason);
-    found.newest.ok_or_else(|| JobError::NoSavepoint { folder: folder.to_owned(), damage })
+/// The savepoint in a folder. If there is none, it may be the job's own that is not sound: an earlier start may have claimed it.
+fn expect_sound(there: Found, folder: &str, own: (&Found, &str)) -> Result<Manifest, JobError> {
+    let Some(newest) = there.newest else {
+        let in_folder = |(found, folder): (&Found, &str)| {
+            let PassedOver { id: checkpoint, reason } = found.passed_over.first().cloned()?;
+            Some(DamagedSavepoint { checkpoint, folder: folder.to_owned(), reason })
+        };
+        let damaged = [(&there, folder), own].into_iter().find_map(in_folder);
+        return Err(JobError::NoSavepoint { folder: folder.to_owned(), damaged });
+    };
+    Ok(newest)
 }
 
 /// Moves a savepoint to the job's own checkpoints, for good before anything builds on it.

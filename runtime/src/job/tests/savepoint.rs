@@ -150,5 +150,25 @@ fn a_savepoint_that_is_missing_or_damaged_is_an_error_of_one_line() {
     let segment = crate::recovery::segments(&manifest).next().unwrap();
     flip(&mut disk, &crate::paths::join(BASE, &segment.file_name), 5000);
     let damaged = refuse(&disk, FOLDER);
-    assert!(damaged.contains("not sound") && !damaged.contains('\n'), "{damaged}");
+    assert!(damaged.starts_with(&format!("savepoint {} in {BASE} is not sound", manifest.id)), "{damaged}");
+    assert!(!damaged.contains('\n'), "{damaged}");
+}
+
+#[test]
+fn a_claimed_savepoint_that_is_damaged_is_named_where_it_lies_now() {
+    let (mut disk, committed, id) = saved();
+    drop(start(&disk, &committed, 2, &from_savepoint(2, RestoreMode::Claim)));
+    let manifest = find(&mut disk, "tally").unwrap().newest.unwrap();
+    let segment = crate::recovery::segments(&manifest).next().unwrap();
+    flip(&mut disk, &crate::paths::join("tally", &segment.file_name), 5000);
+    for mode in [RestoreMode::Claim, RestoreMode::NoClaim] {
+        let again = from_savepoint(3, mode);
+        let refused = Job::assemble(keyed_job(&committed, 2), disk.clone(), Now::default(), &again);
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.starts_with(&format!("savepoint {id} in tally is not sound (tally/chk-")),
+            "{refused}"
+        );
+        assert!(refused.contains(&format!("there is none in {BASE}")), "{refused}");
+    }
 }

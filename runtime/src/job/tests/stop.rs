@@ -242,5 +242,5 @@ fn a_damaged_savepoint_that_is_newer_than_all_checkpoints_is_named() {
     flip(&mut disk, &crate::paths::join("saved/one/tally", &segment.file_name), 5000);
     let options = from_savepoint(2, RestoreMode::NoClaim);
     let refused = Job::assemble(keyed_job(&committed, 2), disk, Now::default(), &options).unwrap_err();
-    assert!(matches!(refused, JobError::NoSavepoint { damage: Some(_), .. }), "{refused}");
+    assert!(matches!(refused, JobError::NoSavepoint { damaged: Some(_), .. }), "{refused}");
 }
