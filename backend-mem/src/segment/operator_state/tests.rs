@@ -172,7 +172,7 @@ fn what_segments_say_of_themselves_is_read_once_and_a_subtask_without_a_part_rea
     let segment = write(&mut disk, &mut source, "s");
     let old = OldSegments::read(&mut disk, &[Some(OldSegment { path: "s", segment: &segment })]).unwrap();
     let rescaling = Rescaling::new(groups(), 1, 4).unwrap();
-    let mut restore = |disk: &mut Disk| {
+    let restore = |disk: &mut Disk| {
         let restored = |index| old.restore(disk, rescaling, index, Renamed::NONE, &mut heap());
         (0..4).map(restored).collect::<Vec<_>>()
     };

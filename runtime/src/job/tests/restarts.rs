@@ -11,6 +11,7 @@ use slackwater_mem::{Plain, ValueState};
 use super::*;
 use crate::driver::{Clock, Moment};
 use crate::keyed::{Context, KeyedProcess, Rest, Setup};
+use crate::statistics::{CheckpointStatistics, HISTORY};
 use crate::supervisor::{Restart, Supervisor, Verdict};
 
 /// Where user code is called.
@@ -257,6 +258,8 @@ struct Bench {
     restarts: Vec<Restart>,
     /// Resumed from, for each start that succeeded.
     starts: Vec<Option<CheckpointId>>,
+    /// Of each of these, when it had ended.
+    statistics: Vec<CheckpointStatistics>,
     now: Millis,
 }
 
@@ -267,7 +270,8 @@ impl Bench {
 
     fn with(options: JobOptions) -> Self {
         let (disk, committed, traps) = (Disk::new(), Committed::default(), Traps::default());
-        Self { disk, committed, traps, options, restarts: Vec::new(), starts: Vec::new(), now: Millis(0) }
+        let (restarts, starts, statistics) = (Vec::new(), Vec::new(), Vec::new());
+        Self { disk, committed, traps, options, restarts, starts, statistics, now: Millis(0) }
     }
 
     fn trap(self, place: Place, calls: u64, fall: Fall) -> Self {
@@ -293,7 +297,9 @@ impl Bench {
                     supervisor.on_started(self.now(), &job)?;
                     self.starts.push(job.resumed_from);
                     self.drive(job.take_actors());
-                    supervisor.on_ended(self.now(), &job)
+                    let verdict = supervisor.on_ended(self.now(), &job);
+                    self.statistics.push(job.observer().checkpoints());
+                    verdict
                 }
             };
             assert_eq!(self.traps.alive.load(Ordering::Relaxed), 0, "an operator outlives its attempt");
@@ -401,6 +407,36 @@ fn a_strategy_that_allows_no_more_ends_the_job_with_the_cause() {
     assert!(matches!(failure, JobError::GivenUp { restarts: 2, .. }));
     let says = failure.to_string();
     assert!(says.starts_with("double (2/2) panicked: trapped in Open; 2 restart(s) did not help"), "{says}");
+}
+
+#[test]
+fn m2_m3_m4_the_figures_of_checkpoints_go_on_over_restarts() {
+    let mut bench = Bench::new().trap(Process, 5_000, Fall::Panic).trap(Write, 15_000, Fall::Error);
+    let report = bench.run().unwrap();
+    assert_eq!((report.restarts, bench.statistics.len()), (2, 3));
+    let last = bench.statistics.last().unwrap();
+    assert_eq!(last.counts.completed, report.checkpoints_completed);
+    assert_eq!(last.summary.state_size.count, last.counts.completed);
+    assert_eq!(last.counts.restored, bench.starts.iter().flatten().count() as u64);
+    assert_eq!(last.latest_restored.map(|from| from.id), bench.starts.last().copied().flatten());
+    assert!(last.latest_restored.is_some() && report.checkpoints_failed == 0);
+    for pair in bench.statistics.windows(2) {
+        assert!(pair[0].counts.in_progress == 0, "what was under way failed with the job: {:?}", pair[0]);
+        assert!(pair[0].counts.completed > 0 && pair[0].counts.completed < pair[1].counts.completed);
+        let ids = |statistics: &CheckpointStatistics| -> Vec<_> {
+            let figures = statistics.history.iter().map(|record| record.figures);
+            figures.map(|figures| (figures.id, figures.triggered_at)).collect()
+        };
+        let (before, after) = (ids(&pair[0]), ids(&pair[1]));
+        let left = before.len().min(HISTORY.saturating_sub(new_in(pair)));
+        assert!(after.ends_with(&before[..left]), "{after:?} behind {before:?}");
+    }
+}
+
+/// How many checkpoints have ended between two looks.
+fn new_in(pair: &[CheckpointStatistics]) -> usize {
+    let ended = |statistics: &CheckpointStatistics| statistics.counts.completed + statistics.counts.failed;
+    usize::try_from(ended(&pair[1]) - ended(&pair[0])).unwrap()
 }
 
 #[test]
