@@ -214,6 +214,17 @@ impl<const CHANNEL_WORDS: usize, const TRACKED: usize> Gate<CHANNEL_WORDS, TRACK
         }
     }
 
+    /// At-least-once: the newest checkpoint whose barrier has come on this channel while those of others are awaited. What
+    /// comes from the channel now is from behind that barrier and before the snapshot. Records may be; the end of the
+    /// data must not change what the snapshot says before it is taken.
+    #[must_use]
+    pub fn awaits_others(&self, channel: ChannelIndex) -> Option<CheckpointId> {
+        match &self.handler {
+            Handler::ExactlyOnce(_) => None,
+            Handler::AtLeastOnce(tracker) => tracker.awaits_others(channel),
+        }
+    }
+
     /// How far the barriers of `id` have come; an unaligned snapshot waits for all of them (rules B15 and U9).
     ///
     /// # Errors

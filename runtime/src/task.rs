@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use slackwater_core::gate::{ChannelSet, Gate, GateEvent, GateOptions};
-use slackwater_core::ids::{Barrier, TaskIndex};
+use slackwater_core::ids::{Barrier, CheckpointId, TaskIndex};
 use slackwater_core::subtask::{Subtask, SubtaskAction, SubtaskEvent, SubtaskOptions};
 use slackwater_core::time::{Millis, Now};
 
@@ -89,6 +89,8 @@ pub(crate) struct Task {
     flow: Flow,
     /// Channels on which no records follow.
     ended: ChannelSet<CHANNEL_WORDS>,
+    /// The newest checkpoint whose barrier has come ahead of the end on a channel and was awaited on others then.
+    ends_behind: Option<CheckpointId>,
     /// One of them ended for a savepoint: the operators keep what they have.
     is_suspended: bool,
     /// Barriers of checkpoints that the coordinator has triggered here and that have not been begun.
@@ -166,6 +168,7 @@ impl Task {
             parts: Parts::new(parts.is_drained),
             flow: Flow::New,
             ended: ChannelSet::empty(),
+            ends_behind: None,
             is_suspended: false,
             triggers: VecDeque::new(),
             bytes_seen: 0,
@@ -233,6 +236,10 @@ impl Task {
     fn flow(&mut self) -> Result<Option<Flowed>, JobError> {
         let flowed = match self.flow {
             Flow::Running { skips_rest: true } if self.head.channels() == 0 => {
+                self.end_of_data();
+                Flowed::On
+            }
+            Flow::Running { .. } if self.is_over() => {
                 self.end_of_data();
                 Flowed::On
             }

@@ -66,6 +66,14 @@ impl<const CHANNEL_WORDS: usize, const TRACKED: usize> Tracker<CHANNEL_WORDS, TR
         self.tracked.iter().any(|tracked| matches!(tracked.mark, Mark::Pending(_)))
     }
 
+    pub(super) fn awaits_others(&self, channel: ChannelIndex) -> Option<CheckpointId> {
+        let has_come = self.tracked.iter().rev().filter(|tracked| !tracked.awaited.contains(channel.0));
+        has_come
+            .filter(|tracked| matches!(tracked.mark, Mark::Pending(_)))
+            .map(|tracked| tracked.mark.id())
+            .next()
+    }
+
     pub(super) fn progress(&self, id: CheckpointId) -> BarrierProgress {
         match self.tracked.iter().find(|tracked| tracked.mark.id() == id).map(|tracked| tracked.mark) {
             Some(Mark::Pending(_)) => BarrierProgress::Awaited,

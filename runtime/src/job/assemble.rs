@@ -138,7 +138,8 @@ fn recover<D: Disk>(disk: &mut D, own: &KeyedState<'_>) -> Result<(Found, Option
         RestoreMode::NoClaim => {
             let (theirs, loaded) = load_newest(disk, &KeyedState { folder: &base, ..*own })?;
             // What is deleted and what is not follows from the job's own.
-            let (last_id, passed_over) = (found.last_id.max(theirs.last_id), theirs.passed_over.clone());
+            let last_id = found.last_id.max(theirs.last_id);
+            let passed_over = found.passed_over.iter().chain(&theirs.passed_over).cloned().collect();
             let newest = Some(expect_sound(theirs, &base, (&found, own.folder))?);
             Ok((Found { newest, last_id, passed_over, ..found }, loaded))
         }

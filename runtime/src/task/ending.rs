@@ -1,5 +1,6 @@
 //! How the flow of records ends: with the input, or for a savepoint with which the job stops (rule X27).
 
+use slackwater_core::gate::BarrierProgress;
 use slackwater_core::ids::ChannelIndex;
 use slackwater_core::subtask::SubtaskEvent;
 
@@ -19,9 +20,16 @@ impl Task {
     pub(super) fn channel_ended(&mut self, channel: ChannelIndex, is_drained: bool) {
         self.ended.insert(channel.0);
         self.is_suspended |= !is_drained;
-        if self.ended.len() == self.head.channels() {
-            self.end_of_data();
-        }
+        self.ends_behind = self.ends_behind.max(self.gate.awaits_others(channel));
+    }
+
+    /// Whether the end of the data has come on all channels. Where these do not wait for each other, a barrier may have come
+    /// ahead of it on one and be awaited on another: then the end waits, or the snapshot would say that the rest has been
+    /// emitted although those in front would go on.
+    pub(super) fn is_over(&self) -> bool {
+        let channels = self.head.channels();
+        let is_cut = |id| self.gate.progress(id) == Ok(BarrierProgress::Awaited);
+        channels > 0 && self.ended.len() == channels && !self.ends_behind.is_some_and(is_cut)
     }
 
     /// No records follow.

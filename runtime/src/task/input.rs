@@ -91,6 +91,9 @@ impl Task {
             } else if let SubtaskAction::DropCapture(id) = action {
                 // Nothing must come between the order to drop and the machine that captures.
                 self.drop_capture(id)?;
+            } else if let SubtaskAction::FailTask { id, failure } = action {
+                // What else was ordered is of no use to anybody, and the machine would refuse what comes of it.
+                return Err(self.failed(format!("checkpoint {id} ended the task: {failure}")));
             } else {
                 self.orders.push_back(Order::Machine(action));
             }

@@ -91,15 +91,13 @@ impl Task {
                 self.parts.forget(id);
                 self.head.chain().abort(id);
             }
-            SubtaskAction::FailTask { id, failure } => {
-                return Err(self.failed(format!("checkpoint {id} ended the task: {failure}")));
-            }
             SubtaskAction::ReportIncomplete { id, metrics } => {
                 self.coordinator.send(CoordinatorMail::Incomplete { id, task: self.index, metrics });
             }
             // Some are carried out at once, and what this subtask is like gives no reason for the others.
             SubtaskAction::OvertakeOutputs(_)
             | SubtaskAction::DropCapture(_)
+            | SubtaskAction::FailTask { .. }
             | SubtaskAction::StoreLocalState(_)
             | SubtaskAction::ConfirmLocalState(_)
             | SubtaskAction::DropLocalState(_)

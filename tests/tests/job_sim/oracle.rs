@@ -123,9 +123,8 @@ impl World {
 
     /// The job was drained: its input ends where the savepoint says.
     pub(crate) fn end_input(&mut self, folder: &str, id: CheckpointId) -> Verdict {
-        let (mut disk, folder) = (self.disk.clone(), format!("{folder}/{CHECKPOINTS}"));
-        let manifest = read_manifest(&mut disk, &folder, id).map_err(|error| error.to_string())?;
-        let manifest = manifest.and_then(Result::ok).ok_or_else(|| format!("there is no savepoint {id}"))?;
+        let manifest = self.manifest_in(&format!("{folder}/{CHECKPOINTS}"), id);
+        let manifest = manifest.ok_or_else(|| format!("there is no savepoint {id}"))?;
         for (index, pipeline) in (0u16..).zip(&mut self.plan.pipelines) {
             let read = positions(&manifest, index, pipeline);
             pipeline.splits = read.into_iter().map(|(_, records)| records).collect();
@@ -153,10 +152,13 @@ impl World {
     fn manifest(&self, id: CheckpointId) -> Option<Manifest> {
         let savepoint = self.restore_from.as_ref().map(|from| format!("{}/{CHECKPOINTS}", from.folder));
         let mut folders = [Some(self.checkpoints()), savepoint].into_iter().flatten();
-        folders.find_map(|folder| {
-            let bytes = self.disk.read_file(&format!("{folder}/chk-{id}/_metadata"))?;
-            Manifest::decode(&bytes).ok()
-        })
+        folders.find_map(|folder| self.manifest_in(&folder, id))
+    }
+
+    /// Past the operations of the disk, one of which may be about to fail.
+    fn manifest_in(&self, folder: &str, id: CheckpointId) -> Option<Manifest> {
+        let bytes = self.disk.read_file(&format!("{folder}/chk-{id}/_metadata"))?;
+        Manifest::decode(&bytes).ok()
     }
 
     fn expect_kept(&mut self, parts: BTreeSet<String>) -> Verdict {

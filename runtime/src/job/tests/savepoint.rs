@@ -102,6 +102,22 @@ fn a_job_with_checkpoints_of_its_own_goes_on_from_those() {
 }
 
 #[test]
+fn damaged_checkpoints_of_a_jobs_own_that_it_passes_over_for_its_savepoint_are_reported() {
+    let (mut disk, committed, id) = saved();
+    let mut job = start(&disk, &committed, 2, &from_savepoint(2, RestoreMode::NoClaim));
+    drive_rounds(&mut job, 60);
+    let mut own = find(&mut disk, "tally").unwrap().retained;
+    assert!(!own.is_empty());
+    own.iter().for_each(|own| flip(&mut disk, &format!("tally/chk-{own}/_metadata"), 40));
+    let job = start(&disk, &committed, 3, &from_savepoint(3, RestoreMode::NoClaim));
+    assert_eq!(job.resumed_from, Some(id));
+    let mut passed_over: Vec<CheckpointId> = job.passed_over.iter().map(|it| it.id).collect();
+    passed_over.sort_unstable();
+    own.sort_unstable();
+    assert_eq!(passed_over, own);
+}
+
+#[test]
 fn v1_checkpoints_go_on_beside_a_savepoint_which_does_not_enter_the_store() {
     let (mut disk, committed) = (Disk::new(), Committed::default());
     let mut job = start(&disk, &committed, 2, &options(1));

@@ -86,6 +86,10 @@ struct Bench {
 
 impl Bench {
     fn new(channels: usize) -> Self {
+        Self::with(channels, GateOptions::UNALIGNED)
+    }
+
+    fn with(channels: usize, gate: GateOptions) -> Self {
         let signal = Signal::default();
         let ends = (0..channels).map(|_| channel(&Signal::default(), &signal));
         let (senders, receivers): (Vec<_>, Vec<Receiver<[u8]>>) = ends.unzip();
@@ -105,7 +109,7 @@ impl Bench {
             shared: shared.clone(),
             is_drained: false,
             loading: None,
-            gate: GateOptions::UNALIGNED,
+            gate,
             operator_coordinator: None,
             buffer_timeout: Millis(100),
         });
@@ -221,6 +225,12 @@ const fn aligned(id: u64) -> Item<PackedBytes> {
     Item::Mark(Mark::Barrier(barrier(id, Alignment::Aligned)))
 }
 
+const fn at_least_once(id: u64) -> Item<PackedBytes> {
+    Item::Mark(Mark::Barrier(barrier(id, Alignment::AtLeastOnce)))
+}
+
+const END: Item<PackedBytes> = Item::Mark(Mark::EndOfData { is_drained: true });
+
 fn strings(all: &[&str]) -> Vec<String> {
     all.iter().map(|one| (*one).to_owned()).collect()
 }
@@ -289,7 +299,7 @@ fn a_time_out_that_is_over_while_the_rest_is_emitted_waits_for_its_end() {
     let mut bench = Bench::new(2);
     let timed = barrier(1, Alignment::AlignedFor(Millis(6)));
     for channel in [0, 1] {
-        bench.push(channel, Item::Mark(Mark::EndOfData { is_drained: true }));
+        bench.push(channel, END);
     }
     let at = bench.senders[0].producer.position();
     bench.senders[0].producer.publish(Control { announced: Some((timed, at)), ..Control::default() });
@@ -313,11 +323,11 @@ fn a01_a_blocked_channel_goes_on_when_the_others_have_ended() {
     bench.push(0, aligned(1));
     bench.send(0, &["a"]);
     bench.send(1, &["b"]);
-    bench.push(1, Item::Mark(Mark::EndOfData { is_drained: true }));
+    bench.push(1, END);
     bench.steps(10);
     assert_eq!(bench.given(), ["b"], "the barrier comes behind the end, too");
     bench.push(1, aligned(1));
-    bench.push(0, Item::Mark(Mark::EndOfData { is_drained: true }));
+    bench.push(0, END);
     bench.steps(30);
     let given = bench.given();
     assert_eq!(given[..3], ["barrier 1", "a", "rest"]);
@@ -421,4 +431,51 @@ fn b06_a_cancel_marker_that_comes_while_the_barrier_waits_for_room_wins_once() {
     bench.steps(10);
     assert_eq!(bench.given(), ["barrier 2"]);
     assert_eq!(bench.captured(), [(2, vec![])]);
+}
+
+/// The snapshot would say that the rest has been emitted, and the source behind the first channel would go on after a
+/// restore: what it read again would never be emitted.
+#[test]
+fn an_end_behind_a_barrier_waits_for_the_snapshot_where_channels_do_not_wait() {
+    let mut bench = Bench::with(2, GateOptions::AT_LEAST_ONCE);
+    bench.push(0, at_least_once(1));
+    bench.send(0, &["a"]);
+    bench.push(0, END);
+    bench.push(1, END);
+    bench.steps(10);
+    assert_eq!(bench.given(), ["a"], "the barrier is awaited on the other channel");
+    bench.push(1, at_least_once(1));
+    bench.steps(30);
+    assert_eq!(bench.given()[..2], ["barrier 1", "rest"]);
+}
+
+/// All of the tasks of an operator see these ends before these barriers.
+#[test]
+fn an_end_ahead_of_a_barrier_does_not_wait_for_it() {
+    let mut bench = Bench::with(2, GateOptions::AT_LEAST_ONCE);
+    bench.push(0, END);
+    bench.push(0, at_least_once(1));
+    bench.steps(10);
+    bench.push(1, END);
+    bench.steps(5);
+    assert_eq!(bench.given()[..2], ["rest", "rest"]);
+    bench.push(1, at_least_once(1));
+    bench.steps(30);
+    assert_eq!(bench.given().last().unwrap(), "barrier 1");
+}
+
+#[test]
+fn a_stop_that_is_given_up_ends_the_task_whatever_waits_for_room() {
+    let mut bench = Bench::new(1);
+    let kind = SnapshotKind::Suspend(SavepointFormat::Native);
+    let stop = Barrier { kind, ..barrier(1, Alignment::Aligned) };
+    bench.has_room.store(false, Ordering::Relaxed);
+    bench.push(0, Item::Mark(Mark::Barrier(stop)));
+    bench.steps(5);
+    let id = CheckpointId(1);
+    bench.mail.send(TaskMail::Notify(Notification::Abort { id, latest_completed: None }));
+    let now = Now { monotonic: Millis(9), wall: Millis(9) };
+    assert_eq!(bench.task.step(now), Step::Finished);
+    let failure = bench.shared.failure().unwrap().to_string();
+    assert!(failure.contains("checkpoint 1 ended the task"), "{failure}");
 }
