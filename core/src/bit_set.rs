@@ -16,6 +16,12 @@ impl<const WORDS: usize> BitSet<WORDS> {
         Self { words: [0; WORDS] }
     }
 
+    /// The numbers whose bits are set, the lowest bit of the first word being 0.
+    #[must_use]
+    pub const fn of_words(words: [u32; WORDS]) -> Self {
+        Self { words }
+    }
+
     /// The numbers from 0 to `count - 1`; those beyond the capacity are left out.
     #[must_use]
     pub fn first(count: usize) -> Self {
@@ -96,9 +102,12 @@ impl<const WORDS: usize> BitSet<WORDS> {
     /// The numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.words.iter().zip(0u16..).flat_map(|(word, base)| {
-            (0..32)
-                .filter(move |bit| word & (1 << bit) != 0)
-                .map(move |bit| base.wrapping_mul(32).wrapping_add(bit))
+            let mut left = *word;
+            core::iter::from_fn(move || {
+                let bit = u16::try_from(left.trailing_zeros()).ok().filter(|bit| *bit < 32)?;
+                left &= left.wrapping_sub(1);
+                Some(base.wrapping_mul(32).wrapping_add(bit))
+            })
         })
     }
 }

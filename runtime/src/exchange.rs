@@ -152,7 +152,7 @@ impl<R: Record + ?Sized> Outgoing<R> {
     fn after<T>(&mut self, pushed: Result<T, Full<Item<R::Batch>>>) -> bool {
         match pushed {
             Ok(_) => {
-                self.sender.receiver.wake();
+                self.sender.tell();
                 true
             }
             Err(Full(Item::Records(batch))) => {

@@ -11,7 +11,7 @@ use slackwater_mem::{Codec, Decode};
 
 use crate::actor::Signal;
 use crate::chain::{FlatMapStage, KeyedStage, SinkStage, Stage};
-use crate::channel::{Receiver, Sender, channel};
+use crate::channel::{Destination, Receiver, Sender, channel};
 use crate::checkpoint::Previous;
 use crate::error::JobError;
 use crate::exchange::{Edge, Exchange, Partition, RoundRobin};
@@ -286,10 +286,11 @@ impl<'j, R: Record + ?Sized> Stream<'j, R> {
             // The job will be refused before any head is built.
             self.job.channels_wanted.get_or_insert(wanted);
         }
+        let destinations: Vec<_> = next.signals.iter().cloned().map(Destination::new).collect();
         let from = self.vertex.signals.iter().filter(|_| wanted <= CHANNELS_MAX);
-        for from in from {
-            let channels = next.signals.iter().zip(&mut inputs).map(|(to, inputs)| {
-                let (sender, receiver) = channel(from, to);
+        for (index, from) in (0u16..).zip(from) {
+            let channels = destinations.iter().zip(&mut inputs).map(|(to, inputs)| {
+                let (sender, receiver) = channel(from, to, index);
                 inputs.push(receiver);
                 sender
             });

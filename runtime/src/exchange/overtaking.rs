@@ -59,6 +59,6 @@ impl<R: Record + ?Sized> Outgoing<R> {
 
     pub(super) fn publish(&mut self, control: Control) {
         self.sender.producer.publish(control);
-        self.sender.receiver.wake();
+        self.sender.tell();
     }
 }

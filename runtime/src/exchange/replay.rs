@@ -44,6 +44,7 @@ impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
             for batch in batches.0 {
                 let pushed = self.outputs[index].sender.producer.try_push(Item::Records(batch));
                 pushed.map_err(|full| self.failed(&full))?;
+                self.outputs[index].sender.tell();
             }
         }
         Ok(())

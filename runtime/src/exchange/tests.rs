@@ -6,7 +6,7 @@ use slackwater_mem::in_flight::{CapturedChannel, InFlight};
 
 use super::*;
 use crate::actor::Signal;
-use crate::channel::{BOUND, Receiver, channel};
+use crate::channel::{BOUND, Destination, Receiver, channel};
 use crate::checkpoint::{Manifest, SubtaskPart, VertexPart};
 
 const TIMEOUT: Alignment = Alignment::AlignedFor(Millis(100));
@@ -34,7 +34,7 @@ fn edge(mapping: ChannelMapping) -> Edge<[u8]> {
 type Sending = Exchange<[u8], ByFirstByte>;
 
 fn exchange(outputs: usize, edge: Edge<[u8]>) -> (Sending, Vec<Receiver<[u8]>>) {
-    let ends = (0..outputs).map(|_| channel(&Signal::default(), &Signal::default()));
+    let ends = (0..outputs).map(|_| channel(&Signal::default(), &Destination::new(Signal::default()), 0));
     let (senders, receivers) = ends.unzip();
     (Exchange::new(senders, ByFirstByte, edge), receivers)
 }

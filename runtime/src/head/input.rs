@@ -1,5 +1,7 @@
 //! Channels and the chain of operators behind them.
 
+use std::sync::Arc;
+
 use slackwater_core::gate::ChannelSet;
 use slackwater_core::ids::{Barrier, ChannelIndex, CheckpointId};
 use slackwater_core::queue::{Control, Position};
@@ -7,6 +9,7 @@ use slackwater_mem::Unencodable;
 
 use super::{CHANNEL_WORDS, Head, Inputs, Poll};
 use crate::chain::{ChainOps, Cx, Stage};
+use crate::channel::news::News;
 use crate::channel::{Item, Mark, Receiver};
 use crate::checkpoint::InlineState;
 use crate::record::{Batch, Record, RecordCodec};
@@ -17,6 +20,11 @@ const ROOM_CHECK: usize = 8;
 /// Channels and the chain behind them.
 pub(crate) struct InputHead<R: Record + ?Sized> {
     channels: Vec<Channel<R>>,
+    news: Arc<News>,
+    /// Channels that may have a next item; no other has one that was told of.
+    filled: ChannelSet<CHANNEL_WORDS>,
+    /// Channels on which something may have been published; on no other was anything that was told of.
+    called: ChannelSet<CHANNEL_WORDS>,
     /// The channel to look at next.
     turn: u16,
     /// The batch in work, how many of its records are done, and the channel that it came from.
@@ -43,9 +51,13 @@ impl<R: Record + ?Sized> InputHead<R> {
         codec: Option<RecordCodec<R>>,
         next: Box<dyn Stage<R>>,
     ) -> Self {
+        let news = channels.first().map(|receiver| Arc::clone(&receiver.news)).unwrap_or_default();
         let channels = channels.into_iter().map(|receiver| Channel { receiver, limit: None });
         Self {
             channels: channels.collect(),
+            news,
+            filled: ChannelSet::empty(),
+            called: ChannelSet::empty(),
             turn: 0,
             current: R::Batch::default(),
             done: 0,
@@ -77,7 +89,24 @@ impl<R: Record + ?Sized> InputHead<R> {
 
     /// Whether a barrier may have overtaken the batch in work.
     fn is_called(&self) -> bool {
-        self.is_watchful && self.channels.iter().any(|channel| channel.receiver.consumer.has_control())
+        let is_called = |index| {
+            let channel = self.channels.get(usize::from(index));
+            channel.is_some_and(|channel| channel.receiver.consumer.has_control())
+        };
+        self.is_watchful && self.news.seen().iter().any(is_called)
+    }
+
+    /// Takes over what has been told since the last time.
+    fn hear(&mut self) {
+        let news = self.news.take();
+        self.filled = self.filled.union(&news);
+        self.called = self.called.union(&news);
+    }
+
+    /// The next channel that may have an item, in turn.
+    fn next_filled(&self, blocked: &ChannelSet<CHANNEL_WORDS>) -> Option<u16> {
+        let filled = self.filled.difference(blocked);
+        filled.iter().find(|index| *index >= self.turn).or_else(|| filled.iter().next())
     }
 
     fn is_working(&self) -> bool {
@@ -86,10 +115,14 @@ impl<R: Record + ?Sized> InputHead<R> {
 
     /// Looks for what overtakes the items of a channel, blocked or not.
     fn control(&mut self) -> Option<Poll> {
-        (0u16..).zip(&mut self.channels).find_map(|(index, channel)| {
-            let control = channel.receiver.consumer.control()?;
-            Some(Poll::Control(ChannelIndex(index), control))
-        })
+        loop {
+            let index = self.called.iter().next()?;
+            let channel = self.channels.get_mut(usize::from(index));
+            if let Some(control) = channel.and_then(|channel| channel.receiver.consumer.control()) {
+                return Some(Poll::Control(ChannelIndex(index), control));
+            }
+            self.called.remove(index);
+        }
     }
 
     /// Takes the next item of a channel.
@@ -129,21 +162,19 @@ impl<R: Record + ?Sized> Channel<R> {
 
 impl<R: Record + ?Sized> Head for InputHead<R> {
     fn poll(&mut self, blocked: &ChannelSet<CHANNEL_WORDS>, cx: &mut Cx) -> Poll {
+        self.hear();
         if let Some(poll) = self.control() {
             return poll;
         }
         if self.is_working() {
             return self.process(cx);
         }
-        for _ in 0..self.channels.len() {
-            let index = self.turn;
-            self.turn = if usize::from(index) + 1 < self.channels.len() { index + 1 } else { 0 };
-            if blocked.contains(index) {
-                continue;
-            }
+        while let Some(index) = self.next_filled(blocked) {
+            self.turn = index + 1;
             if let Some(poll) = self.pop(index, cx) {
                 return poll;
             }
+            self.filled.remove(index);
         }
         Poll::Empty
     }

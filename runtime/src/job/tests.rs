@@ -37,6 +37,7 @@ mod savepoint;
 mod sinks;
 mod statistics;
 mod stop;
+mod wide;
 
 /// Counts from 0 to `end`, some numbers per read.
 struct Numbers {

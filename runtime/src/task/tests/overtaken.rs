@@ -6,7 +6,7 @@ use slackwater_mem::in_flight::InFlight;
 
 use super::*;
 use crate::chain::Stage;
-use crate::channel::{Item, Receiver, Sender, channel};
+use crate::channel::{Destination, Item, Receiver, Sender, channel};
 use crate::head::InputHead;
 use crate::record::{Batch, PackedBytes, Record};
 
@@ -91,7 +91,8 @@ impl Bench {
 
     fn with(channels: usize, gate: GateOptions) -> Self {
         let signal = Signal::default();
-        let ends = (0..channels).map(|_| channel(&Signal::default(), &signal));
+        let to = Destination::new(signal.clone());
+        let ends = (0u16..).take(channels).map(|index| channel(&Signal::default(), &to, index));
         let (senders, receivers): (Vec<_>, Vec<Receiver<[u8]>>) = ends.unzip();
         let (given, has_room) = (Given::default(), Arc::new(AtomicBool::new(true)));
         let (mail, coordinator) = (Mailbox::new(signal.clone()), Mailbox::new(Signal::default()));
@@ -140,6 +141,7 @@ impl Bench {
     fn push(&mut self, channel: usize, item: Item<PackedBytes>) -> Position {
         let at = self.senders[channel].producer.position();
         self.senders[channel].producer.push_overdraft(item).unwrap();
+        self.senders[channel].tell();
         at
     }
 
@@ -147,11 +149,13 @@ impl Bench {
     fn overtake(&mut self, channel: usize, id: u64) {
         let overtaking = Some((barrier(id, Alignment::Unaligned), self.senders[channel].producer.position()));
         self.senders[channel].producer.publish(Control { overtaking, ..Control::default() });
+        self.senders[channel].tell();
     }
 
     fn cancel(&mut self, channel: usize, id: u64) {
         let cancelled = Some(CheckpointId(id));
         self.senders[channel].producer.publish(Control { cancelled, ..Control::default() });
+        self.senders[channel].tell();
     }
 
     /// What the coordinator has heard of checkpoints that this task has no part in.
@@ -303,6 +307,7 @@ fn a_time_out_that_is_over_while_the_rest_is_emitted_waits_for_its_end() {
     }
     let at = bench.senders[0].producer.position();
     bench.senders[0].producer.publish(Control { announced: Some((timed, at)), ..Control::default() });
+    bench.senders[0].tell();
     bench.steps(10);
     let given = bench.given();
     assert!(
@@ -382,6 +387,7 @@ fn b01_b02_a_barrier_that_overtakes_meets_one_that_keeps_its_place() {
         if is_announced {
             let announced = Some((timed, at));
             bench.senders[0].producer.publish(Control { announced, ..Control::default() });
+            bench.senders[0].tell();
         }
         bench.overtake(1, 1);
         bench.steps(1);
