@@ -33,6 +33,19 @@ impl Histogram {
         self.nanos_max = self.nanos_max.max(nanos);
     }
 
+    /// Adds all of another one.
+    pub fn add(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.count += other.count;
+        self.nanos_max = self.nanos_max.max(other.nanos_max);
+    }
+
+    /// How many durations there are.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The nanoseconds that all but `per_million` of a million durations stay within; 0 if there are none.
     #[must_use]
     pub fn nanos_of_all_but(&self, per_million: u64) -> u64 {
@@ -96,5 +109,9 @@ mod tests {
         assert_eq!(histogram.nanos_of_all_but(0), 1_000);
         assert_eq!(histogram.nanos_max(), 1_000);
         assert_eq!(Histogram::new().nanos_of_all_but(10_000), 0);
+        let mut both = histogram.clone();
+        both.add(&histogram);
+        assert_eq!((both.count(), both.nanos_max()), (2_000, 1_000));
+        assert_eq!(both.nanos_of_all_but(500_000), histogram.nanos_of_all_but(500_000));
     }
 }

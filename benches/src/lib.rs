@@ -2,6 +2,7 @@
 //! compared with, key streams and statistics.
 
 pub mod copies;
+pub mod delays;
 pub mod freezing;
 pub mod hash_map;
 pub mod histogram;

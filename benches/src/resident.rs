@@ -38,6 +38,16 @@ impl Resident {
     }
 }
 
+/// The most bytes that the system has ever given to the process.
+///
+/// # Errors
+/// The system does not say: it is not Linux.
+pub fn resident_bytes_max() -> Result<u64, Failed> {
+    let path = "/proc/self/status";
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    Ok(kibibytes(&text, "VmHWM:")? * 1024)
+}
+
 /// Keys that take more than a few huge pages.
 const KEYS_OF_PROBE: u32 = 400_000;
 
@@ -76,5 +86,6 @@ mod tests {
         let written = std::hint::black_box(vec![1_u8; 64 << 20]);
         let grown = Resident::now().unwrap().since(before);
         assert!(grown.bytes >= 60 << 20, "{grown:?} after {} bytes", written.len());
+        assert!(resident_bytes_max().unwrap() >= written.len() as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! Prints figures of Slackwater, one JSON object a line, with the names of the harness for Flink's heap and job.
+//! Prints figures of Slackwater, with the names of the harness for Flink's heap and job.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ mod table;
 
 use lines::Lines;
 
-/// Figures of Slackwater, one JSON object a line
+/// Figures of Slackwater
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Command {
@@ -31,14 +31,18 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Figures {
-    /// The state heap on its own: one thread updates, another writes snapshots
+    /// The state heap on its own, one JSON object a figure: one thread updates, another writes snapshots
     Heap(heap::Arguments),
     /// Every goal of the heap in one run, beside hashbrown and the copy of frames; a table for people
     Ratios(ratios::Arguments),
     /// Every goal of writing and reading snapshots in one run, beside what the disk and the processor can do
     Snapshot(snapshot::Arguments),
-    /// A word count with checkpoints, from reading the text to committing the counts
+    /// Every goal of whole jobs in one run: a word count with checkpoints, how late records are at half load beside channels of
+    /// the standard library, and a thousand subtasks in less than 1 GiB
     Job(job::Arguments),
+    /// The job of a thousand subtasks, for `job`
+    #[command(hide = true)]
+    Wide(job::wide::Arguments),
 }
 
 /// Where snapshots go.
@@ -75,7 +79,8 @@ fn main() -> ExitCode {
         Figures::Heap(arguments) => heap::print(&arguments, &mut lines),
         Figures::Ratios(arguments) => ratios::print(&arguments, io::stdout().lock()),
         Figures::Snapshot(arguments) => snapshot::print(&arguments, io::stdout().lock()),
-        Figures::Job(arguments) => job::print(&arguments, &mut lines),
+        Figures::Job(arguments) => job::print(&arguments, io::stdout().lock()),
+        Figures::Wide(arguments) => job::wide::run(&arguments, &mut lines),
     };
     if let Err(error) = printed {
         // Nobody is left to be told if this fails too.

@@ -206,7 +206,7 @@ impl<W: Write> Table<W> {
         let beside = self.beside.median(figure).map(|value| {
             let Quartiles { lower, median, upper } = ours;
             let ratio = Quartiles { lower: lower / value, median: median / value, upper: upper / value };
-            Other { name: "Flink's heap", value, ratio }
+            Other { name: "Flink", value, ratio }
         });
         let goal = Goal::Faster(times);
         self.print(&Row { name, unit, ours: ours.median, beside, goal })
