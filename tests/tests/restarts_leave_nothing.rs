@@ -61,6 +61,14 @@ fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
 
+/// Whether so many threads are left. One that has been joined is listed for a moment longer.
+fn are_left(count: usize) -> bool {
+    (0..20_000).any(|_| {
+        std::thread::yield_now();
+        threads() == count
+    })
+}
+
 fn mappings() -> usize {
     fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }
@@ -78,10 +86,11 @@ fn restarts_leave_no_memory_no_mapping_and_no_thread() {
     assert!(left.bytes_current < SLACK_LEN, "{left:?}");
     assert!(mappings() < mapped + 8, "{} mappings instead of {mapped}", mappings());
 
+    let running = threads();
     restart_on_threads(3);
-    let (running, mapped) = (threads(), mappings());
+    let mapped = mappings();
     restart_on_threads(restarts / 4);
-    assert_eq!(threads(), running);
+    assert!(are_left(running), "{} threads instead of {running}", threads());
     // Stacks of threads that have ended are kept for the next.
     assert!(mappings() < mapped + 32, "{} mappings instead of {mapped}", mappings());
 }
