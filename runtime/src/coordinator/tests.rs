@@ -5,6 +5,8 @@ use slackwater_core::subtask::SnapshotMetrics;
 use super::*;
 use crate::mail::{CoordinatorMail, TaskMail, WriterMail};
 
+mod cases;
+
 /// A coordinator of two tasks; the test plays the tasks and the writer.
 struct Bench {
     actor: CoordinatorActor,
@@ -17,21 +19,28 @@ struct Bench {
 
 impl Bench {
     fn new(max_concurrent_checkpoints: u16) -> Self {
+        Self::with(CoordinatorOptions { max_concurrent_checkpoints, ..Self::options() })
+    }
+
+    fn options() -> CoordinatorOptions {
+        CoordinatorOptions {
+            interval: Some(Millis(10)),
+            timeout: Millis(60_000),
+            min_pause: Millis(0),
+            tolerable_failed_checkpoints: 0,
+            seed: 1,
+            ..CoordinatorOptions::default()
+        }
+    }
+
+    fn with(options: CoordinatorOptions) -> Self {
         let mailbox = || Mailbox::new(Signal::default());
         let (mail, writer, shared) =
             (Mailbox::new(Signal::default()), Mailbox::new(Signal::default()), Shared::default());
         let tasks = vec![mailbox(), mailbox()];
         let vertex = VertexPart { name: "vertex".into(), subtasks: vec![SubtaskPart::default(); 2] };
         let actor = CoordinatorActor::new(CoordinatorParts {
-            options: CoordinatorOptions {
-                interval: Some(Millis(10)),
-                timeout: Millis(60_000),
-                min_pause: Millis(0),
-                max_concurrent_checkpoints,
-                tolerable_failed_checkpoints: 0,
-                seed: 1,
-                ..CoordinatorOptions::default()
-            },
+            options,
             next_id: CheckpointId::FIRST,
             tasks: tasks.clone(),
             sources: vec![TaskIndex(0), TaskIndex(1)],

@@ -229,7 +229,7 @@ fn lines_are_hidden_until_their_checkpoint_completes() {
 }
 
 #[test]
-fn a_checkpoint_is_sealed_only_when_its_parts_are_durable() {
+fn h04_a_checkpoint_is_sealed_only_when_its_parts_are_durable() {
     let mut bench = Bench::fresh();
     bench.write("a");
     bench.pending = bench.sink.pre_commit(CheckpointId(1), &mut bench.files).unwrap();
@@ -281,6 +281,26 @@ fn a_lost_notification_is_made_up_for_by_the_next() {
         bench.commit(3);
         assert_eq!(bench.disk.committed(), "a b c");
     }
+}
+
+#[test]
+fn h01_a_later_notice_commits_earlier_work_and_the_earlier_one_does_nothing_then() {
+    let mut bench = Bench::fresh();
+    bench.write("a");
+    bench.pre_commit(1);
+    bench.write("b");
+    bench.pre_commit(2);
+    bench.commit(2);
+    let shown = bench.disk.names().join(" ");
+    assert_eq!(bench.disk.committed(), "a b");
+    bench.commit(1);
+    assert_eq!(bench.disk.names().join(" "), shown);
+    bench.pre_commit(3);
+    assert!(bench.pending.is_empty(), "nothing was written");
+    bench.commit(3);
+    bench.commit(3);
+    assert!(bench.sink.is_committed(CheckpointId(3)));
+    assert_eq!(bench.disk.names().join(" "), shown);
 }
 
 // Rules C6, C7.

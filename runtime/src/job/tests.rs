@@ -20,6 +20,7 @@ use crate::output::Output;
 
 mod bounded;
 mod bundling;
+mod cases;
 mod delay;
 mod eager;
 mod graph;

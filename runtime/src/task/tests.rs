@@ -105,7 +105,7 @@ const fn trigger(id: u64, kind: SnapshotKind) -> TaskMail {
 }
 
 #[test]
-fn all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
+fn h04_all_checkpoints_that_one_seal_makes_durable_are_acknowledged_at_once() {
     let (is_sealed, mail) = (Arc::new(AtomicBool::new(false)), Mailbox::new(Signal::default()));
     let (mut task, coordinator) = idle(&is_sealed, &Calls::default(), &mail);
     [1, 2, 3].into_iter().for_each(|id| mail.send(trigger(id, SnapshotKind::Checkpoint)));

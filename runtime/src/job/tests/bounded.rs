@@ -74,7 +74,7 @@ fn start(
 }
 
 #[test]
-fn t33_checkpoints_go_on_when_some_sources_have_ended_and_the_last_commits_everything() {
+fn h05_t33_checkpoints_go_on_when_some_sources_have_ended_and_the_last_commits_everything() {
     let (mut disk, committed) = (Disk::new(), Committed::default());
     let (mut job, _) = start(&disk, &committed, 1, 3);
     let observer = job.observer();

@@ -95,7 +95,7 @@ pub(super) fn drive_rounds(job: &mut AssembledJob, rounds: u64) {
 }
 
 #[test]
-fn keyed_state_survives_at_any_parallelism() {
+fn d03_keyed_state_survives_at_any_parallelism() {
     let (disk, committed) = (Disk::new(), Committed::default());
     for (attempt, parallelism) in (1..).zip([2, 3, 1, 5]) {
         let mut job = assemble_keyed(&disk, &committed, attempt, parallelism).unwrap();
