@@ -3,19 +3,27 @@
 use std::cell::Cell;
 
 thread_local! {
-    static REPLAYS_LATE: Cell<bool> = const { Cell::new(false) };
+    static BUG: Cell<Option<Bug>> = const { Cell::new(None) };
 }
 
-/// In jobs that `assemble` puts together on this thread, what was in flight at the restored checkpoint is sent behind the
-/// first new records.
-pub fn replaying_late<T>(assemble: impl FnOnce() -> T) -> T {
+/// A bug that takes the runtime itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// What was in flight at the restored checkpoint is sent behind the first new records.
+    ReplayLate,
+    /// What the coordinator of an operator sends behind its snapshot does not wait for that of the subtask.
+    EventsNotHeld,
+}
+
+/// Puts a job together, on this thread, with a bug in it.
+pub fn with_bug<T>(bug: Bug, assemble: impl FnOnce() -> T) -> T {
     let _off = Off;
-    REPLAYS_LATE.set(true);
+    BUG.set(Some(bug));
     assemble()
 }
 
-pub(crate) fn replays_late() -> bool {
-    REPLAYS_LATE.get()
+pub(crate) fn has(bug: Bug) -> bool {
+    BUG.get() == Some(bug)
 }
 
 /// Switches off however the call ends.
@@ -23,6 +31,6 @@ struct Off;
 
 impl Drop for Off {
     fn drop(&mut self) {
-        REPLAYS_LATE.set(false);
+        BUG.set(None);
     }
 }

@@ -37,7 +37,7 @@ impl<R: Record + ?Sized, P: Partition<R>> Exchange<R, P> {
         for index in 0..self.outputs.len() {
             let batches = self.batches_of(&captured, index)?;
             #[cfg(feature = "mutants")]
-            if crate::mutants::replays_late() {
+            if crate::mutants::has(crate::mutants::Bug::ReplayLate) {
                 self.outputs[index].late = joined::<R>(&batches.0);
                 continue;
             }

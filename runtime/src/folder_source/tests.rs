@@ -196,22 +196,21 @@ fn stop(run: &mut Run, rounds: u64, mode: StopMode) -> (CheckpointId, Report) {
 
 #[test]
 fn x27_a_suspended_job_goes_on_in_every_file_where_it_was() {
-    for (rounds, parallelism) in [(1, 2), (12, 1), (25, 3), (60, 2)] {
-        for mode in [RestoreMode::NoClaim, RestoreMode::Claim] {
-            // It watches for ever, and is told to stop.
-            let mut run = Run::new(12, Some(Millis(5)));
-            let (id, report) = stop(&mut run, rounds, StopMode::Suspend);
-            assert_eq!(run.output().len() as u64, report.source_records, "all that was read, after {rounds}");
-            run.folder.add(20, 40);
-            (run.period, run.parallelism) = (None, parallelism);
-            run.restore_from = Some(RestoreFrom { folder: "saved".to_owned(), mode });
-            let mut job = run.assemble().unwrap();
-            assert_eq!(job.resumed_from, Some(id));
-            assert!(drive(&mut job.take_actors(), 1000, |_| ()));
-            let read = report.source_records + job.report().unwrap().source_records;
-            assert_eq!(run.output(), run.expected(), "after {rounds}");
-            assert_eq!(read, run.expected().len() as u64);
-        }
+    let (claim, no_claim) = (RestoreMode::Claim, RestoreMode::NoClaim);
+    for (rounds, parallelism, mode) in [(1, 2, no_claim), (12, 1, claim), (25, 3, no_claim), (60, 2, claim)] {
+        // It watches for ever, and is told to stop.
+        let mut run = Run::new(12, Some(Millis(5)));
+        let (id, report) = stop(&mut run, rounds, StopMode::Suspend);
+        assert_eq!(run.output().len() as u64, report.source_records, "all that was read, after {rounds}");
+        run.folder.add(20, 40);
+        (run.period, run.parallelism) = (None, parallelism);
+        run.restore_from = Some(RestoreFrom { folder: "saved".to_owned(), mode });
+        let mut job = run.assemble().unwrap();
+        assert_eq!(job.resumed_from, Some(id));
+        assert!(drive(&mut job.take_actors(), 1000, |_| ()));
+        let read = report.source_records + job.report().unwrap().source_records;
+        assert_eq!(run.output(), run.expected(), "after {rounds}");
+        assert_eq!(read, run.expected().len() as u64);
     }
 }
 

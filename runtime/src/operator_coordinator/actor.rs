@@ -60,6 +60,9 @@ pub(crate) struct OperatorCoordinatorActor {
     state: Option<Vec<u8>>,
     /// Why it has given nothing.
     refused: Option<OperatorError>,
+    /// Nothing is held.
+    #[cfg(feature = "mutants")]
+    holds_nothing: bool,
 }
 
 /// An event that has to stay behind the barrier of a checkpoint.
@@ -87,6 +90,8 @@ impl OperatorCoordinatorActor {
             held: VecDeque::new(),
             state: None,
             refused: None,
+            #[cfg(feature = "mutants")]
+            holds_nothing: crate::mutants::has(crate::mutants::Bug::EventsNotHeld),
         })
     }
 
@@ -157,6 +162,11 @@ impl OperatorCoordinatorActor {
         }
         let mut event = Some(event);
         for action in self.ask_gateways(now, GatewaysEvent::EventSent { subtask })? {
+            #[cfg(feature = "mutants")]
+            if let (true, GatewaysAction::Hold { ticket, .. }) = (self.holds_nothing, action) {
+                self.deliver(subtask, ticket, event.take());
+                continue;
+            }
             if let GatewaysAction::Deliver(ticket) = action {
                 self.deliver(subtask, ticket, event.take());
             } else if let GatewaysAction::Hold { ticket, behind } = action {

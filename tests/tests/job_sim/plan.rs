@@ -1,5 +1,6 @@
 //! What a seed stands for: a job, how it runs, and what goes wrong.
 
+use slackwater::mutants::Bug;
 use slackwater::restart::RestartStrategy;
 use slackwater_tests::rng::Rng;
 
@@ -39,10 +40,12 @@ pub(crate) enum Mutant {
     RecoveredIgnored,
     /// The coordinator of a source gives what it should have given for the checkpoint before.
     CoordinatorBehind,
+    /// What the coordinator of a source sends behind its snapshot does not wait for that of the subtask.
+    EventsNotHeld,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::NoFlushBeforeBarrier,
         Self::NoFlushBeforePreCommit,
         Self::AcknowledgeBeforeSync,
@@ -53,7 +56,25 @@ impl Mutant {
         Self::PositionAhead,
         Self::RecoveredIgnored,
         Self::CoordinatorBehind,
+        Self::EventsNotHeld,
     ];
+
+    /// The bug in the runtime, for those that cannot be had elsewhere.
+    pub(crate) const fn of_runtime(self) -> Option<Bug> {
+        match self {
+            Self::ReplayLate => Some(Bug::ReplayLate),
+            Self::EventsNotHeld => Some(Bug::EventsNotHeld),
+            Self::NoFlushBeforeBarrier
+            | Self::NoFlushBeforePreCommit
+            | Self::AcknowledgeBeforeSync
+            | Self::CompleteBeforeRename
+            | Self::CommitBeforeComplete
+            | Self::CaptureOneShort
+            | Self::PositionAhead
+            | Self::RecoveredIgnored
+            | Self::CoordinatorBehind => None,
+        }
+    }
 }
 
 /// A source, what is made of its records, and a sink.

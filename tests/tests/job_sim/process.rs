@@ -67,6 +67,18 @@ impl Process {
         Err(format!("{restarts} restarts, {completed} checkpoints in all: {decision:?}"))
     }
 
+    /// The job had come to its end before this start.
+    pub(crate) fn on_already_finished(mut self, error: JobError) -> Verdict {
+        let has_run = self.has_run;
+        match self.supervisor.on_not_started(self.now, error) {
+            Decision::Finished(sum) if has_run && sum.restarts == self.failures => Ok(()),
+            Decision::Failed(JobError::AlreadyFinished { .. }) if !has_run => Ok(()),
+            decision @ (Decision::Finished(_) | Decision::Restart(_) | Decision::Failed(_)) => {
+                Err(format!("a job that had finished, has run: {has_run}: {decision:?}"))
+            }
+        }
+    }
+
     /// Whether the job starts again in this process, and whether that was right.
     fn check(&mut self, error: &JobError, decision: &Decision) -> Result<bool, String> {
         self.failures += 1;

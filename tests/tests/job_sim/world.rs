@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use slackwater::actor::Actor;
-use slackwater::mutants::replaying_late;
+use slackwater::mutants::with_bug;
 use slackwater::savepoint::{RestoreFrom, RestoreMode};
 use slackwater::{AssembledJob, CheckpointingMode, Compression, Job, JobError, JobOptions};
 use slackwater_core::durable::Disk;
@@ -209,7 +209,11 @@ impl World {
                 self.on_started(&job, &options)?;
                 Ok(Start::Ready(Box::new(job)))
             }
-            Err(JobError::AlreadyFinished { .. }) => Ok(Start::AlreadyFinished),
+            Err(error @ JobError::AlreadyFinished { .. }) => {
+                let process = self.process.take();
+                process.map_or(Ok(()), |process| process.on_already_finished(error))?;
+                Ok(Start::AlreadyFinished)
+            }
             Err(error) => {
                 self.explain(&error)?;
                 self.on_failed(&error, None)?;
@@ -417,6 +421,9 @@ impl OverDisk for Assemble<'_> {
         D: Disk<Frozen = slackwater_mem::FrozenRun, Block: Send> + Send + 'static,
     {
         let assemble = || Job::assemble(self.builder, disk, self.now, self.options);
-        if self.mutant == Some(Mutant::ReplayLate) { replaying_late(assemble) } else { assemble() }
+        match self.mutant.and_then(Mutant::of_runtime) {
+            Some(bug) => with_bug(bug, assemble),
+            None => assemble(),
+        }
     }
 }

@@ -110,7 +110,7 @@ fn c03_a_checkpoint_that_expires_before_its_folder_is_there_leaves_the_way_free(
 #[test]
 fn c04_no_periodic_checkpoint_begins_within_the_pause() {
     let mut bench = Bench::with(CoordinatorOptions { min_pause: Millis(500), ..Bench::options() });
-    let mut next = bench.next(20).unwrap();
+    let mut next = bench.next(600).unwrap();
     for _ in 0..5 {
         (0..37).for_each(|_| assert_eq!(bench.tick(), None));
         bench.complete(next);

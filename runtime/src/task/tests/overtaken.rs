@@ -1,6 +1,7 @@
 //! A task with real channels whose barriers may overtake, and a chain that has room when the test says so.
 
 use slackwater_core::coordinator::Notification;
+use slackwater_core::ids::ChannelIndex;
 use slackwater_core::queue::{Control, Position};
 use slackwater_mem::in_flight::InFlight;
 
@@ -484,4 +485,30 @@ fn a_stop_that_is_given_up_ends_the_task_whatever_waits_for_room() {
     assert_eq!(bench.task.step(now), Step::Finished);
     let failure = bench.shared.failure().unwrap().to_string();
     assert!(failure.contains("checkpoint 1 ended the task"), "{failure}");
+}
+
+/// The order to write can wait behind a barrier of which the gate knows nothing.
+#[test]
+fn what_is_given_up_is_not_written_though_it_was_ordered_to_be() {
+    let mut bench = Bench::new(2);
+    bench.overtake(0, 1);
+    bench.send(1, &["a"]);
+    bench.steps(5);
+    bench.has_room.store(false, Ordering::Relaxed);
+    let waiting = SubtaskAction::BroadcastBarrier(barrier(9, Alignment::Aligned));
+    bench.task.orders.push_back(Order::Machine(waiting));
+    bench.overtake(1, 1);
+    let control = bench.task.head.inputs().unwrap().look(ChannelIndex(1)).1.unwrap();
+    bench.task.note_control(ChannelIndex(1), control).unwrap();
+    let arrived = bench.task.unheard.pop_front().unwrap();
+    bench.task.tell_gate(arrived).unwrap();
+    let id = CheckpointId(1);
+    let to_write = Order::Machine(SubtaskAction::PersistInput(id));
+    assert!(bench.task.orders.contains(&to_write));
+    bench.mail.send(TaskMail::Notify(Notification::Abort { id, latest_completed: None }));
+    bench.steps(5);
+    assert!(!bench.task.orders.contains(&to_write));
+    bench.has_room.store(true, Ordering::Relaxed);
+    bench.steps(5);
+    assert_eq!((bench.given(), bench.captured()), (strings(&["barrier 1", "a", "barrier 9"]), vec![]));
 }
