@@ -9,6 +9,8 @@ pub(crate) const MANIFEST_UNFINISHED: &str = "_metadata.inprogress";
 
 /// Name of the file in a checkpoint's folder that says to verify all of it before any of it is used.
 pub(crate) const DISTRUSTED: &str = "_distrusted";
+/// Says in a checkpoint's folder that a job went on without it.
+pub(crate) const PASSED_OVER: &str = "_passed_over";
 
 /// `name` in `folder`; the empty folder is the root.
 pub(crate) fn join(folder: &str, name: &str) -> String {

@@ -3,7 +3,7 @@
 use heapless::Vec as FixedVec;
 use std::fmt;
 
-use slackwater_core::durable::{Disk, DiskError};
+use slackwater_core::durable::{Disk, DiskError, Names, WriteFile, run_to_end};
 use slackwater_core::format::FormatError;
 use slackwater_core::ids::CheckpointId;
 use slackwater_core::retained::{Recovery, RecoveryAction, RecoveryEvent, Verdict};
@@ -16,9 +16,13 @@ use crate::checkpoint::{Captured, Manifest, SubtaskPart};
 use crate::error::JobError;
 use crate::files::BlockingFiles;
 use crate::paths;
+use crate::writer::disk_error;
 
 /// A manifest larger than this is not read.
 const MANIFEST_LEN_MAX: u64 = 1 << 30;
+
+/// Nor more of a note than this.
+const NOTE_LEN_MAX: u64 = 1 << 16;
 
 /// What lies in a job's folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -156,9 +160,62 @@ pub(crate) fn damage_of(checkpoint: CheckpointId, error: RestoreError) -> Result
 /// Whether an earlier run noted that a checkpoint is damaged. That is not believed, but then all of it is verified before
 /// any of it is used.
 pub(crate) fn is_distrusted<D: Disk>(disk: &mut D, folder: &str, id: CheckpointId) -> Result<bool, JobError> {
-    let folder = paths::join(folder, &paths::checkpoint_name(id));
-    let entries = Blocking::new(disk).list(&folder).map_err(|error| JobError::disk(&folder, error))?;
-    Ok(entries.iter().any(|entry| entry.name == paths::DISTRUSTED))
+    has_note(disk, &paths::join(folder, &paths::checkpoint_name(id)), paths::DISTRUSTED)
+}
+
+fn has_note<D: Disk>(disk: &mut D, folder: &str, note: &str) -> Result<bool, JobError> {
+    let entries = Blocking::new(disk).list(folder).map_err(|error| JobError::disk(folder, error))?;
+    Ok(entries.iter().any(|entry| entry.name == note))
+}
+
+/// Notes for good that the job goes on without these checkpoints, as far as they lie in its folder: before its sinks take back
+/// what they cover. Otherwise a later start, to which they read well, would go on from what is no longer there.
+pub(crate) fn note_passed_over<D: Disk>(
+    disk: &mut D,
+    folder: &str,
+    passed_over: &[PassedOver],
+) -> Result<(), JobError> {
+    let ids = checkpoint_ids(&mut Blocking::new(disk), folder).map_err(|e| JobError::disk(folder, e))?;
+    for PassedOver { id, reason } in passed_over.iter().filter(|passed_over| ids.contains(&passed_over.id)) {
+        let folder = paths::join(folder, &paths::checkpoint_name(*id));
+        if has_note(disk, &folder, paths::PASSED_OVER)? {
+            // Whoever wrote it may have died before its name was durable.
+            let synced = Blocking::new(disk).sync_folder(&folder);
+            synced.map_err(|error| JobError::disk(&folder, error))?;
+        } else {
+            write_note(disk, *id, &folder, reason)?;
+        }
+    }
+    Ok(())
+}
+
+/// Why an earlier start has passed a checkpoint over.
+fn noted_reason<D: Disk>(disk: &mut D, folder: &str) -> Result<Option<String>, JobError> {
+    if !has_note(disk, folder, paths::PASSED_OVER)? {
+        return Ok(None);
+    }
+    let bytes = Blocking::new(disk).read(&paths::join(folder, paths::PASSED_OVER), NOTE_LEN_MAX);
+    let reason = bytes.map_or_else(|error| error.to_string(), |it| String::from_utf8_lossy(&it).into_owned());
+    Ok(Some(format!(
+        "an earlier start went on without it, as `{folder}/{}` says: {reason}",
+        paths::PASSED_OVER
+    )))
+}
+
+fn write_note<D: Disk>(
+    disk: &mut D,
+    checkpoint: CheckpointId,
+    folder: &str,
+    reason: &str,
+) -> Result<(), JobError> {
+    let path = paths::join(folder, paths::PASSED_OVER);
+    let mut note = WriteFile::new(Names::Final { path: path.clone() }, reason.as_bytes().to_vec());
+    run_to_end(disk, &mut note)
+        .map_err(|error| JobError::Restore { checkpoint, message: error.to_string() })?;
+    match note.result() {
+        Some(Err(failure)) => Err(JobError::disk(&path, disk_error(failure))),
+        Some(Ok(_)) | None => Ok(()),
+    }
 }
 
 /// Whether an error says something of this process or moment, not of the file: no permission, no memory, too
@@ -303,7 +360,13 @@ fn examine<D: Disk>(
         }
         (Some(Ok(manifest)), _) => manifest,
     };
-    let damage = verify.map_or(Ok(None), |verify| verify(disk, &manifest))?;
+    let damage = match verify {
+        None => None,
+        Some(verify) => match noted_reason(disk, &paths::join(folder, &paths::checkpoint_name(id)))? {
+            None => verify(disk, &manifest)?,
+            noted => noted,
+        },
+    };
     let verdict = if damage.is_some() { Verdict::Damaged } else { Verdict::Sound };
     Ok(Examined { verdict, manifest: Some(manifest), reason: damage.unwrap_or_default() })
 }

@@ -87,6 +87,7 @@ where
             super::matching::check(manifest, &builder, max_parallelism, options.allow_non_restored_state)?;
         dropped.into_iter().chain(of_participants).for_each(|sentence| wiring.shared.note(sentence));
     }
+    recovery::note_passed_over(&mut disk, &folder, &found.passed_over)?;
     let is_loading = heaps.iter().flat_map(|(_, rest)| rest).any(|restore| !restore.is_done());
     let held_sinks = if is_loading {
         hold_sinks(&mut heads, &states)

@@ -28,6 +28,9 @@ pub(crate) struct Shown {
     parts: BTreeSet<String>,
     /// The next start may take back: it is from a checkpoint older than what was shown.
     may_take_back: bool,
+    /// The checkpoint that the run goes on from while state is still being restored. Until a newer one is complete the sinks
+    /// may not have recovered.
+    loading_from: Option<CheckpointId>,
     /// The newest checkpoint that was ever complete.
     newest: Option<CheckpointId>,
     /// Checkpoints completed in the run that has ended well; none if its report was lost in a crash.
@@ -44,6 +47,7 @@ impl Shown {
             files: files.map(|(index, _)| index).collect(),
             parts: BTreeSet::new(),
             may_take_back: false,
+            loading_from: None,
             newest: None,
             completed: 0,
             has_leftovers: false,
@@ -53,6 +57,18 @@ impl Shown {
     /// A start from an older checkpoint takes back what later ones had shown.
     pub(crate) const fn on_older_start(&mut self) {
         self.may_take_back = true;
+    }
+
+    /// A run begins; it may go on from a checkpoint that it has not restored all of.
+    pub(crate) const fn on_start(&mut self, loading_from: Option<CheckpointId>) {
+        self.loading_from = loading_from;
+    }
+
+    /// The power goes. Names that a process gave right before it died are durable when the sinks have recovered, not before.
+    pub(crate) fn on_power_cut(&mut self, announced: Option<CheckpointId>) {
+        if self.loading_from.is_some() && announced <= self.loading_from {
+            self.parts.clear();
+        }
     }
 
     /// The next run is another one's continuation.

@@ -137,6 +137,7 @@ impl World {
 
     pub(crate) fn note_power_cut(&mut self) {
         self.coverage.note("power cuts");
+        self.shown.on_power_cut(self.announced);
         self.coverage.add("power cuts of jobs with hooks", u64::from(self.plan.hooks > 0));
         self.coverage.add("power cuts of jobs with coordinators", u64::from(self.plan.has_coordinators()));
     }
@@ -234,6 +235,7 @@ impl World {
         if job.resumed_from < self.announced {
             return Err(format!("{:?} was announced, restored is {:?}", self.announced, job.resumed_from));
         }
+        self.shown.on_start(job.resumed_from.filter(|_| options.lazy_restore));
         if self.newest_has_in_flight() {
             self.coverage.note("restores of records in flight");
         }

@@ -173,6 +173,23 @@ fn a_damaged_newest_checkpoint_is_passed_over_said_so_and_left() {
     }
 }
 
+/// Its sinks have taken back what the checkpoint covers by then.
+#[test]
+fn a_checkpoint_that_was_passed_over_is_not_gone_on_from_when_it_reads_well_again() {
+    let (mut disk, committed) = (Disk::new(), Committed::default());
+    drive_rounds(&mut assemble_keyed(&disk, &committed, 1, 2).unwrap(), 80);
+    let newest = crate::recovery::find(&mut disk, "tally").unwrap().newest.unwrap();
+    let path = format!("tally/{}", newest.vertices[1].subtasks[0].segment.clone().unwrap().file_name);
+    flip(&mut disk, &path, 5000);
+    let older = assemble_keyed(&disk, &committed, 2, 2).unwrap().resumed_from;
+    flip(&mut disk, &path, 5000);
+    for attempt in 3..5 {
+        let job = assemble_keyed(&disk, &committed, attempt, 2).unwrap();
+        assert_eq!(job.resumed_from, older);
+        assert!(job.passed_over[0].reason.contains("_passed_over"), "{:?}", job.passed_over);
+    }
+}
+
 #[test]
 fn a_job_without_a_sound_checkpoint_starts_afresh_and_says_so() {
     let (mut disk, committed) = (Disk::new(), Committed::default());
