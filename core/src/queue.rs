@@ -30,6 +30,7 @@ use crate::sync::{AtomicUsize, Ordering, is_mutant};
 
 mod consumer;
 mod control;
+mod news;
 mod producer;
 mod room;
 mod slot;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use consumer::{Consumer, Pending};
 pub use control::Control;
+pub use news::News;
 pub use producer::Producer;
 pub use room::RoomWanted;
 

@@ -25,7 +25,7 @@ mod models {
     use loom::{sync::Arc, thread};
     use slackwater_core::gate::GateOptions;
     use slackwater_core::ids::{Alignment, Barrier, CheckpointId, SnapshotKind};
-    use slackwater_core::queue::{Consumer, Control, Position, Producer, Queue, RoomWanted};
+    use slackwater_core::queue::{Consumer, Control, News, Position, Producer, Queue, RoomWanted};
     use slackwater_core::time::Millis;
 
     use crate::receiver::{Item, Receiver};
@@ -118,6 +118,54 @@ mod models {
             sending.join().unwrap();
             assert_eq!(consumer.pop(), Some(1));
             rested.fetch_add(rests.load(Relaxed), Relaxed);
+        });
+    }
+
+    /// The receiver takes the news before it looks, and rests when there are none.
+    #[test]
+    fn a_receiver_that_looks_where_it_was_told_misses_nothing() {
+        explore(|rested| {
+            let (mut producer, mut consumer) = ends(2);
+            let news = Arc::new(News::<1>::new());
+            let (told, rests) = (news.clone(), std::sync::Arc::new(AtomicUsize::new(0)));
+            let counter = rests.clone();
+            let receiving = thread::spawn(move || {
+                let mut popped = Vec::new();
+                while popped.len() < 2 {
+                    if told.take().contains(0) {
+                        popped.extend(std::iter::from_fn(|| consumer.pop()));
+                    } else {
+                        counter.fetch_add(1, Relaxed);
+                        thread::park();
+                    }
+                }
+                popped
+            });
+            for item in 0..2 {
+                producer.try_push(item).unwrap();
+                news.tell(0);
+                receiving.thread().unpark();
+            }
+            assert_eq!(receiving.join().unwrap(), [0, 1]);
+            rested.fetch_add(rests.load(Relaxed), Relaxed);
+        });
+    }
+
+    #[test]
+    fn what_a_receiver_is_told_of_is_there_for_it() {
+        explore(|told| {
+            let (mut producer, mut consumer) = ends(1);
+            let news = Arc::new(News::<1>::new());
+            let ours = news.clone();
+            let sending = thread::spawn(move || {
+                producer.try_push(7).unwrap();
+                news.tell(0);
+            });
+            if ours.take().contains(0) {
+                told.fetch_add(1, Relaxed);
+                assert_eq!(consumer.pop(), Some(7));
+            }
+            sending.join().unwrap();
         });
     }
 

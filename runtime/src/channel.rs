@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use slackwater_core::ids::Barrier;
-use slackwater_core::queue::{Consumer, Producer, Queue};
+use slackwater_core::queue::{self, Consumer, Producer, Queue};
 
 use crate::actor::Signal;
-use crate::channel::news::News;
+use crate::head::CHANNEL_WORDS;
 use crate::record::Record;
-
-pub(crate) mod news;
 
 /// Slots of a queue: bound, overdraft for marks, one reserved for a half-filled batch.
 const SLOTS: usize = 16;
@@ -34,6 +32,9 @@ pub(crate) enum Mark {
         is_drained: bool,
     },
 }
+
+/// On which of its channels a subtask has something to look at.
+pub(crate) type News = queue::News<CHANNEL_WORDS>;
 
 type Batches<R> = Queue<Item<<R as Record>::Batch>, SLOTS>;
 

@@ -295,3 +295,15 @@ fn run_against_a_deque(start: Position, bound: usize, seed: u64) {
         assert_eq!(producer.position().since(consumer.position()), model.len());
     }
 }
+
+#[test]
+fn each_queue_that_has_something_is_taken_once_and_again_when_more_has_come() {
+    let news = News::<32>::new();
+    [1023, 0, 31, 32, 0, 1024].into_iter().for_each(|queue| news.tell(queue));
+    let of = |queues: &[u16]| queues.iter().copied().collect();
+    assert_eq!(news.seen(), of(&[0, 31, 32, 1023]), "there is no queue 1024");
+    assert_eq!(news.take(), of(&[0, 31, 32, 1023]));
+    assert_eq!((news.seen(), news.take()), (of(&[]), of(&[])));
+    news.tell(31);
+    assert_eq!((news.seen(), news.take()), (of(&[31]), of(&[31])));
+}

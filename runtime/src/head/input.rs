@@ -9,8 +9,7 @@ use slackwater_mem::Unencodable;
 
 use super::{CHANNEL_WORDS, Head, Inputs, Poll};
 use crate::chain::{ChainOps, Cx, Stage};
-use crate::channel::news::News;
-use crate::channel::{Item, Mark, Receiver};
+use crate::channel::{Item, Mark, News, Receiver};
 use crate::checkpoint::InlineState;
 use crate::record::{Batch, Record, RecordCodec};
 
