@@ -78,7 +78,7 @@ fn i04_the_power_goes_again_at_every_operation_of_a_recovery() {
 #[test]
 fn i04_the_power_goes_at_every_operation_of_a_recovery_from_a_kill() {
     let name = "i04_the_power_goes_at_every_operation_of_a_recovery_from_a_kill";
-    let suite = suite(name, 15);
+    let suite = suite(name, 30);
     let recoveries: Vec<_> =
         recorded().iter().flat_map(|recorded| recorded.recoveries(Crash::Process)).collect();
     if let Some(tally) = suite.power_cuts(&recoveries, |recorded, image| recorded.crash(image, 10)) {
