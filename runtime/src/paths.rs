@@ -40,6 +40,11 @@ pub(crate) fn checkpoint_of(name: &str) -> Option<CheckpointId> {
     (checkpoint_name(id) == name).then_some(id)
 }
 
+/// The folder of a checkpoint of the job in `folder`.
+pub(crate) fn checkpoint_folder(folder: &str, id: CheckpointId) -> String {
+    join(folder, &checkpoint_name(id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{MANIFEST, checkpoint_name, checkpoint_of, join};

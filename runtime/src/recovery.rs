@@ -105,7 +105,7 @@ pub fn read_manifest<D: Disk>(
 }
 
 fn manifest_path(folder: &str, id: CheckpointId) -> String {
-    paths::join(&paths::join(folder, &paths::checkpoint_name(id)), paths::MANIFEST)
+    paths::join(&paths::checkpoint_folder(folder, id), paths::MANIFEST)
 }
 
 /// Reads every byte of every file that a checkpoint consists of, besides its manifest. Says what is wrong with each that
@@ -160,7 +160,7 @@ pub(crate) fn damage_of(checkpoint: CheckpointId, error: RestoreError) -> Result
 /// Whether an earlier run noted that a checkpoint is damaged. That is not believed, but then all of it is verified before
 /// any of it is used.
 pub(crate) fn is_distrusted<D: Disk>(disk: &mut D, folder: &str, id: CheckpointId) -> Result<bool, JobError> {
-    has_note(disk, &paths::join(folder, &paths::checkpoint_name(id)), paths::DISTRUSTED)
+    has_note(disk, &paths::checkpoint_folder(folder, id), paths::DISTRUSTED)
 }
 
 fn has_note<D: Disk>(disk: &mut D, folder: &str, note: &str) -> Result<bool, JobError> {
@@ -175,9 +175,12 @@ pub(crate) fn note_passed_over<D: Disk>(
     folder: &str,
     passed_over: &[PassedOver],
 ) -> Result<(), JobError> {
+    if passed_over.is_empty() {
+        return Ok(());
+    }
     let ids = checkpoint_ids(&mut Blocking::new(disk), folder).map_err(|e| JobError::disk(folder, e))?;
     for PassedOver { id, reason } in passed_over.iter().filter(|passed_over| ids.contains(&passed_over.id)) {
-        let folder = paths::join(folder, &paths::checkpoint_name(*id));
+        let folder = paths::checkpoint_folder(folder, *id);
         if has_note(disk, &folder, paths::PASSED_OVER)? {
             // Whoever wrote it may have died before its name was durable.
             let synced = Blocking::new(disk).sync_folder(&folder);
@@ -362,7 +365,7 @@ fn examine<D: Disk>(
     };
     let damage = match verify {
         None => None,
-        Some(verify) => match noted_reason(disk, &paths::join(folder, &paths::checkpoint_name(id)))? {
+        Some(verify) => match noted_reason(disk, &paths::checkpoint_folder(folder, id))? {
             None => verify(disk, &manifest)?,
             noted => noted,
         },

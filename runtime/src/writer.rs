@@ -395,7 +395,7 @@ impl<D: Disk<Frozen = FrozenRun>> Writer<D> {
     }
 
     fn checkpoint_folder(&self, id: CheckpointId) -> String {
-        paths::join(self.base(id), &paths::checkpoint_name(id))
+        paths::checkpoint_folder(self.base(id), id)
     }
 }
 

@@ -220,7 +220,7 @@ fn prepare_folder<D: Disk>(disk: &mut D, folder: &str) -> Result<(), JobError> {
 /// Makes the name of a manifest durable that a killed process may have given it a moment ago: what the sinks are about to
 /// commit must not outlive it.
 fn keep<D: Disk>(disk: &mut D, folder: &str, checkpoint: CheckpointId) -> Result<(), JobError> {
-    let folder = paths::join(folder, &paths::checkpoint_name(checkpoint));
+    let folder = paths::checkpoint_folder(folder, checkpoint);
     Blocking::new(disk).sync_folder(&folder).map_err(|error| JobError::disk(&folder, error))
 }
 
