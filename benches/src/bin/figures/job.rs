@@ -10,8 +10,7 @@ use slackwater_benches::storage::Storage;
 use tempfile::TempDir;
 
 use crate::Target;
-use crate::beside::Beside;
-use crate::table::{Format, Table};
+use crate::table::Shown;
 
 mod delay;
 #[cfg(test)]
@@ -37,24 +36,15 @@ pub(crate) struct Arguments {
     /// Fewer and shorter runs: where things stand, not a result
     #[arg(long)]
     quick: bool,
-    /// One JSON object a row
-    #[arg(long)]
-    json: bool,
-    /// Only the rows whose names contain one of these, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    rows: Vec<String>,
-    /// Figures of the harness for Flink, taken on this machine: its lines, in a file
-    #[arg(long, value_name = "FILE")]
-    beside: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
     #[command(flatten)]
     target: Target,
 }
 
 /// Prints the rows that were asked for.
 pub(crate) fn print<W: Write>(arguments: &Arguments, out: W) -> Result<(), Failed> {
-    let beside = arguments.beside.as_deref().map(Beside::read).transpose()?.unwrap_or_default();
-    let format = if arguments.json { Format::Json } else { Format::Text };
-    let mut table = Table::new(out, format, arguments.rows.clone(), beside);
+    let mut table = arguments.shown.table(out)?;
     let folder = arguments.target.folder()?;
     let storage = arguments.target.storage(folder.path())?;
     table.heading("records of 16 bytes through a source, a count by key and a sink; words from a text")?;

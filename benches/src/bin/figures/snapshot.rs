@@ -1,7 +1,7 @@
 //! How fast snapshots are written, read and checked, each beside the limit that the machine sets in the same run.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use slackwater_benches::Failed;
@@ -15,8 +15,7 @@ use slackwater_mem::segment::SegmentRef;
 use slackwater_mem::{Bytes, FrozenRun, Plain};
 
 use crate::Target;
-use crate::beside::Beside;
-use crate::table::{Format, Table};
+use crate::table::{Shown, Table};
 
 mod compressed;
 mod full;
@@ -37,15 +36,8 @@ pub(crate) struct Arguments {
     /// Fewer and shorter blocks: where things stand, not a result
     #[arg(long)]
     quick: bool,
-    /// One JSON object a row
-    #[arg(long)]
-    json: bool,
-    /// Only the rows whose names contain one of these, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    rows: Vec<String>,
-    /// Figures of the harness for Flink, taken on this machine: its lines, in a file
-    #[arg(long, value_name = "FILE")]
-    beside: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
     #[command(flatten)]
     target: Target,
 }
@@ -67,9 +59,7 @@ pub(crate) fn print<W: Write>(arguments: &Arguments, out: W) -> Result<(), Faile
     let shape = Shape { keys: arguments.keys, value_len: arguments.value_bytes };
     let (rounds, checkpoints) = if arguments.quick { (1, 2) } else { (5, 4) };
     let plan = Plan { shape, rounds, checkpoints, huge_pages: heap_has_huge_pages()? };
-    let beside = arguments.beside.as_deref().map(Beside::read).transpose()?.unwrap_or_default();
-    let format = if arguments.json { Format::Json } else { Format::Text };
-    let mut table = Table::new(out, format, arguments.rows.clone(), beside);
+    let mut table = arguments.shown.table(out)?;
     let folder = arguments.target.folder()?;
     let storage = arguments.target.storage(folder.path())?;
     if storage == Storage::Mem {

@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use clap::Args;
 use serde_json::{Value, json};
+use slackwater_benches::Failed;
 use slackwater_benches::paired::{Paired, Quartiles};
 
 use crate::beside::Beside;
@@ -29,7 +32,7 @@ pub(crate) struct Row<'a> {
     pub(crate) name: &'a str,
     pub(crate) unit: &'static str,
     pub(crate) ours: f64,
-    pub(crate) beside: Option<Other>,
+    beside: Option<Other>,
     pub(crate) goal: Goal,
 }
 
@@ -106,6 +109,33 @@ pub(crate) enum Format {
     Text,
     /// A JSON object each, with the fields of the program's other figures and more.
     Json,
+}
+
+/// Which rows are shown, how, and beside what.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Shown {
+    /// One JSON object a row
+    #[arg(long)]
+    json: bool,
+    /// Only the rows whose names contain one of these, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
+    /// Figures of the harness for Flink, taken on this machine: its lines, in a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) beside: Option<PathBuf>,
+}
+
+impl Shown {
+    #[cfg(test)]
+    pub(crate) fn of(json: bool, rows: &[&str]) -> Self {
+        Self { json, rows: rows.iter().map(|row| (*row).to_owned()).collect(), beside: None }
+    }
+
+    pub(crate) fn table<W: Write>(&self, out: W) -> Result<Table<W>, Failed> {
+        let beside = self.beside.as_deref().map(Beside::read).transpose()?.unwrap_or_default();
+        let format = if self.json { Format::Json } else { Format::Text };
+        Ok(Table::new(out, format, self.rows.clone(), beside))
+    }
 }
 
 /// Prints rows.

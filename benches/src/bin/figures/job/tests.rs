@@ -8,6 +8,7 @@ use super::wide::Wide;
 use super::words::WordCount;
 use super::{Arguments, PRE_AGGREGATE};
 use crate::Target;
+use crate::table::Shown;
 
 fn arguments(input: &std::path::Path, rows: &[&str]) -> Arguments {
     Arguments {
@@ -16,9 +17,7 @@ fn arguments(input: &std::path::Path, rows: &[&str]) -> Arguments {
         parallelism: 2,
         bundle: PRE_AGGREGATE,
         quick: true,
-        json: true,
-        rows: rows.iter().map(|row| (*row).to_owned()).collect(),
-        beside: None,
+        shown: Shown::of(true, rows),
         target: Target { storage: Storage::Mem, dir: None },
     }
 }

@@ -6,6 +6,7 @@ use slackwater_benches::storage::Storage;
 
 use super::Arguments;
 use crate::Target;
+use crate::table::Shown;
 
 const ROWS: [&str; 11] = [
     "full/scattered",
@@ -31,8 +32,7 @@ fn has_ring() -> bool {
 /// Runs with little state and gives the lines.
 fn lines(json: bool, rows: &[&str], value_bytes: usize) -> Vec<String> {
     let target = Target { storage: Storage::Auto, dir: None };
-    let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-    let arguments = Arguments { keys: 400, value_bytes, quick: true, json, rows, beside: None, target };
+    let arguments = Arguments { keys: 400, value_bytes, quick: true, shown: Shown::of(json, rows), target };
     let mut out = Vec::new();
     super::print(&arguments, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
